@@ -11,7 +11,7 @@ use crate::parse::Checkpointing;
 use crate::patterns::FilterArgs;
 use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::{Cost, Transfer, clock, seconds, size};
+use crate::render::{Cost, Transfer, clock, counted, seconds, size};
 use crate::repository::{open, open_from, preset};
 use crate::retry::while_locked;
 use clap::Args;
@@ -132,10 +132,10 @@ fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
     let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
     let incomplete =
         if *incomplete > 0 { format!(", {incomplete} of these without what is damaged") } else { String::new() };
-    let counts = format!("{skipped} are here already{left_out}{failed}");
+    let counts = format!("{skipped} here already{left_out}{failed}");
     let (added, stored) = (size(summary.added_plain_bytes), size(summary.added_stored_bytes));
     if dry_run {
-        let total = format!("would copy {} snapshots; {counts}", copied.len());
+        let total = format!("would copy {}; {counts}", counted(copied.len() as u64, "snapshot"));
         let about = format!(
             "About {} to read from the source, {added} to add to the repository ({stored} stored): as large as it is \
              in the source",
@@ -145,9 +145,9 @@ fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
         return lines.join("\n");
     }
     format!(
-        "copied {} snapshots{incomplete} in {}; {counts}\n\
+        "copied {}{incomplete} in {}; {counts}\n\
          Read from the source: {}\nAdded to the repository: {added} ({stored} stored)",
-        copied.len(),
+        counted(copied.len() as u64, "snapshot"),
         clock(took),
         size(summary.read_bytes),
     )

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::output::Output;
 use crate::patterns::FilterArgs;
-use crate::render::{Table, exact, local, size};
+use crate::render::{Table, brief, counted, exact, local, size};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use messages::StatsJson;
@@ -107,7 +107,6 @@ fn times(ratio: Option<f64>) -> String {
 /// Where the bytes went, in four lines, and more where there is more to tell.
 fn summary(stats: &Stats, deleted: &Deleted) -> String {
     let (data, metadata) = (&stats.data, &stats.metadata);
-    let counted = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let stored = data.stored_bytes + metadata.stored_bytes;
     let less = ratio(stats.restore_bytes, stored).map_or_else(String::new, |ratio| format!(", {ratio:.1} times less"));
     let (files, snapshots) = (counted(stats.files, "file"), counted(stats.snapshots, "snapshot"));
@@ -116,14 +115,14 @@ fn summary(stats: &Stats, deleted: &Deleted) -> String {
         ("deltas", data.unique_bytes.saturating_sub(data.after_delta_bytes)),
         ("compression", data.after_delta_bytes.saturating_sub(data.stored_bytes)),
     ];
-    let saved = saved.map(|(by, bytes)| format!("{} by {by}", size(bytes)));
+    let saved = saved.map(|(by, bytes)| format!("{by} {}", brief(bytes)));
     let (data, metadata) = (stats.data_container_bytes, stats.metadata_container_bytes);
     let rest = stats.repository_bytes.saturating_sub(data + metadata);
-    let parts = format!("{} data, {} metadata, {} parity and records", size(data), size(metadata), size(rest));
+    let parts = format!("data {}, metadata {}, other {}", brief(data), brief(metadata), brief(rest));
     let rows = [
         ("Sources", format!("{} in {files} of {snapshots}", size(stats.restore_bytes))),
         ("Stored", format!("{}{less}", size(stored))),
-        ("Saved", saved.join(", ")),
+        ("Saved by", saved.join(", ")),
         ("Repository", format!("{}: {parts}", size(stats.repository_bytes))),
     ];
     let rows = rows.into_iter().chain(asides(stats, deleted));
@@ -172,7 +171,7 @@ fn text(mode: Mode, stats: &Stats, deleted: &Deleted) -> String {
         ("After Compression", left(data.stored_bytes)),
         ("Metadata", format!("{}, {} stored", size(metadata.unique_bytes), size(metadata.stored_bytes))),
         ("In Deltas", in_deltas(&data.deltas.and(metadata.deltas))),
-        ("Kept For Deltas Only", format!("{} chunks, {}", bases.0, size(bases.1))),
+        ("Kept For Deltas Only", format!("{}, {}", counted(bases.0, "chunk"), size(bases.1))),
         ("Deltas Of Backups", counts(stats.deltas_kept, stats.deltas_rejected, stats.deltas_skipped)),
         ("Moved After Backups", size(stats.bytes_migrated)),
     ];
@@ -204,7 +203,7 @@ fn in_deltas(deltas: &DeltaFigures) -> String {
         Some(efficiency) => {
             let (plain, stored) = (size(deltas.plain_bytes), size(deltas.stored_bytes));
             let percent = 100.0 * efficiency;
-            format!("{} chunks, {plain} as {stored} (DCE {percent:.1} %)", deltas.chunks)
+            format!("{}, {plain} as {stored} (DCE {percent:.1} %)", counted(deltas.chunks, "chunk"))
         }
     }
 }
@@ -227,8 +226,7 @@ fn table(stats: &Stats, are_named: bool) -> Table {
     }
     let all = stats.by_snapshot.len();
     let not_all = "the first, the middle and the last of each series";
-    let footer =
-        if shown == all { format!("{all} snapshots") } else { format!("{shown} of {all} snapshots: {not_all}") };
+    let footer = if shown == all { counted(all as u64, "snapshot") } else { format!("{shown} of {all}: {not_all}") };
     table.footer(footer);
     table
 }
@@ -327,7 +325,7 @@ mod tests {
        After Compression:  1000 B (6.00x)
                 Metadata:  500 B, 50 B stored
                In Deltas:  5 chunks, 1.953 KiB as 100 B (DCE 95.0 %)
-    Kept For Deltas Only:  1 chunks, 9 B
+    Kept For Deltas Only:  1 chunk, 9 B
        Deltas Of Backups:  8 kept, 2 rejected, 1 skipped
      Moved After Backups:  4.000 KiB";
         assert_eq!(ours, expected);

@@ -1,6 +1,8 @@
 //! Tables as restic prints them: columns two spaces apart, rules above and below, cells that may hold several lines.
-//! Widths are those of a terminal, where a Chinese character takes two places and an accent none.
+//! Widths are those of a terminal, where a Chinese character takes two places and an accent none. Where a width is given,
+//! the widest of the columns that may be wrapped are, until the table fits.
 
+use super::wrapped;
 use std::fmt;
 use unicode_width::UnicodeWidthStr;
 
@@ -9,12 +11,24 @@ pub(crate) struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<Vec<String>>>,
     footer: String,
+    /// Columns that may be wrapped, by their headings, and the width in which the table is to fit.
+    wraps: &'static [&'static str],
+    fits: Option<usize>,
 }
+
+/// The least width to which a column is wrapped.
+const WRAPPED_MIN: usize = 8;
 
 impl Table {
     /// An empty table. A heading padded with spaces gives its column that width at least.
     pub(crate) fn new(headings: Vec<&'static str>) -> Self {
-        Self { headings, rows: Vec::new(), footer: String::new() }
+        Self { headings, rows: Vec::new(), footer: String::new(), wraps: &[], fits: None }
+    }
+
+    /// Fits the table into this width, if one is given, by wrapping the cells of the columns with these headings.
+    pub(crate) fn fit(mut self, width: Option<usize>, wraps: &'static [&'static str]) -> Self {
+        (self.fits, self.wraps) = (width, wraps);
+        self
     }
 
     /// Adds a row: for each column the lines of its cell.
@@ -32,7 +46,27 @@ impl Table {
             let cells = self.rows.iter().filter_map(|row| row.get(column)).flatten();
             cells.map(|line| line.width()).max().unwrap_or(0)
         };
-        self.headings.iter().enumerate().map(|(column, heading)| heading.width().max(widest(column))).collect()
+        let natural = self.headings.iter().enumerate();
+        let natural = natural.map(|(column, heading)| heading.width().max(widest(column))).collect();
+        self.fitted(natural)
+    }
+
+    /// The widths, with those of columns that may be wrapped made narrower until all fit, as far as they can be.
+    fn fitted(&self, mut widths: Vec<usize>) -> Vec<usize> {
+        let Some(most) = self.fits else { return widths };
+        let gaps = 2 * widths.len().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > most {
+            let least = |column: usize| self.headings[column].trim_end().width().max(WRAPPED_MIN);
+            let can_shrink = |(column, width): &(usize, &mut usize)| {
+                self.wraps.contains(&self.headings[*column].trim_end()) && **width > least(*column)
+            };
+            let widest = widths.iter_mut().enumerate().filter(can_shrink).max_by_key(|(_, width)| **width);
+            match widest {
+                Some((_, width)) => *width -= 1,
+                None => break,
+            }
+        }
+        widths
     }
 }
 
@@ -49,6 +83,10 @@ impl fmt::Display for Table {
         };
         writeln!(f, "{}\n{rule}", line(self.headings.clone()))?;
         for row in &self.rows {
+            let fitted = |(cell, width): (&Vec<String>, &usize)| -> Vec<String> {
+                cell.iter().flat_map(|line| wrapped(line, *width)).collect()
+            };
+            let row: Vec<Vec<String>> = row.iter().zip(&widths).map(fitted).collect();
             let lines = row.iter().map(Vec::len).max().unwrap_or(0).max(1);
             for at in 0..lines {
                 writeln!(f, "{}", line(row.iter().map(|cell| cell.get(at).map_or("", String::as_str)).collect()))?;
@@ -92,6 +130,20 @@ b22          /two
         let rows: Vec<&str> = text.lines().skip(2).take(3).collect();
         assert_eq!(rows, ["\u{4e2d}\u{6587}   t", "e\u{301}t\u{e9}    t", "plain  t"]);
         assert!(text.lines().nth(1).is_some_and(|rule| rule.len() == 11), "{text}");
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal_and_loses_nothing() {
+        let mut table = Table::new(vec!["ID", "Paths", "Size"]).fit(Some(30), &["Paths"]);
+        table.row(vec![vec!["a1".into()], vec!["/home/me/photos/of/2026".into(), "/srv".into()], vec!["1 B".into()]]);
+        let expected = "\
+ID  Paths                 Size
+------------------------------
+a1  /home/me/photos/of/   1 B
+    2026
+    /srv
+------------------------------";
+        assert_eq!(table.to_string(), expected);
     }
 
     #[test]

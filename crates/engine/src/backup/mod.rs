@@ -37,6 +37,7 @@ mod heal;
 mod local;
 mod modes;
 mod needs;
+mod new_series;
 mod notes;
 mod older;
 mod options;
