@@ -52,7 +52,8 @@ pub(crate) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliE
     } else {
         context.output.line(text(arguments.mode, &figures, &deleted))?;
         if !figures.by_snapshot.is_empty() {
-            context.output.line(format_args!("\n{}", table(&figures, !arguments.ids.is_empty())))?;
+            let is_narrow = context.output.columns().is_some_and(|columns| columns < DETAIL_COLUMNS);
+            context.output.line(format_args!("\n{}", table(&figures, !arguments.ids.is_empty(), is_narrow)))?;
         }
     }
     Ok(done)
@@ -208,10 +209,27 @@ fn in_deltas(deltas: &DeltaFigures) -> String {
     }
 }
 
+/// Columns that the table of snapshots by themselves takes.
+const DETAIL_COLUMNS: usize = 112;
+/// Its headings, and whether a narrow terminal has room for the column.
+const HEADINGS: [(&str, bool); 10] = [
+    ("ID", true),
+    ("Time", false),
+    ("Size", true),
+    ("Unique", true),
+    ("With Deltas", true),
+    ("Stored", true),
+    ("Metadata", true),
+    ("Containers", false),
+    ("Read", true),
+    ("Read/ Needed", true),
+];
+
 /// Snapshots by themselves: all that were asked for by name; else of each series the first, the middle and the last.
-fn table(stats: &Stats, are_named: bool) -> Table {
-    let headings = ["ID", "Time", "Size", "Deduplicated", "With Deltas", "Stored", "Metadata", "Containers", "Read"];
-    let mut table = Table::new(headings.into_iter().chain(["Read/Needed"]).collect());
+fn table(stats: &Stats, are_named: bool, is_narrow: bool) -> Table {
+    let shown_columns = HEADINGS.map(|(_, fits)| fits || !is_narrow);
+    let headings = HEADINGS.iter().zip(shown_columns).filter(|(_, shown)| *shown);
+    let mut table = Table::new(headings.map(|((heading, _), _)| *heading).collect());
     let mut shown = 0;
     for series in stats.by_snapshot.chunk_by(|a, b| a.view.series == b.view.series) {
         let places = if are_named || series.len() <= 3 {
@@ -221,7 +239,8 @@ fn table(stats: &Stats, are_named: bool) -> Table {
         };
         for figures in places.into_iter().filter_map(|at| series.get(at)) {
             shown += 1;
-            table.row(cells(figures).into_iter().map(|cell| vec![cell]).collect());
+            let cells = cells(figures).into_iter().zip(shown_columns).filter(|(_, shown)| *shown);
+            table.row(cells.map(|(cell, _)| vec![cell]).collect());
         }
     }
     let all = stats.by_snapshot.len();
@@ -236,13 +255,13 @@ fn cells(figures: &SnapshotFigures) -> [String; 10] {
     [
         snapshot.id.short(),
         local(snapshot.time),
-        size(snapshot.statistics.logical_bytes),
-        size(figures.data.unique_bytes),
-        size(figures.data.after_delta_bytes),
-        size(figures.data.stored_bytes),
-        size(figures.metadata.stored_bytes),
+        brief(snapshot.statistics.logical_bytes),
+        brief(figures.data.unique_bytes),
+        brief(figures.data.after_delta_bytes),
+        brief(figures.data.stored_bytes),
+        brief(figures.metadata.stored_bytes),
         figures.containers_needed.to_string(),
-        size(figures.bytes_read),
+        brief(figures.bytes_read),
         times(figures.read_amplification()),
     ]
 }
@@ -339,11 +358,13 @@ mod tests {
     fn the_first_the_middle_and_the_last_of_each_series_are_shown() {
         let many = (1..=9).map(|number| figures(number, "mail")).chain([figures(20, "other"), figures(21, "other")]);
         let stats = Stats { by_snapshot: many.collect(), ..Stats::default() };
-        let text = table(&stats, false).to_string();
-        let ids: Vec<&str> = text.lines().skip(2).take(5).map(|line| &line[..2]).collect();
+        let text = table(&stats, false, false).to_string();
+        let ids: Vec<&str> = text.lines().skip(3).take(5).map(|line| &line[..2]).collect();
         assert_eq!(ids, ["01", "05", "09", "14", "15"], "{text}");
-        assert!(text.ends_with("5 of 11 snapshots: the first, the middle and the last of each series"), "{text}");
+        assert!(text.ends_with("5 of 11: the first, the middle and the last of each series"), "{text}");
         assert!(text.contains("7           1000 B  1.25x\n"), "{text}");
-        assert!(table(&stats, true).to_string().ends_with("\n11 snapshots"));
+        assert!(table(&stats, true, false).to_string().ends_with("\n11 snapshots"));
+        let narrow = table(&stats, true, true).to_string();
+        assert!(narrow.lines().all(|line| line.len() <= 80) && !narrow.contains("Time"), "{narrow}");
     }
 }

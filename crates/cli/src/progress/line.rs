@@ -28,14 +28,15 @@ pub(super) struct Reading<'r> {
 impl Reading<'_> {
     /// The lines for a terminal of this width; `current` is the entry that the work has come to.
     pub(super) fn lines(&self, current: Option<&str>, columns: usize) -> String {
-        let mut lines = vec![self.main()];
+        // A line as wide as the terminal would be followed by an empty one.
+        let room = columns.saturating_sub(1);
+        let mut lines = vec![shortened(&self.main(), room)];
         if !self.settles() {
             let details = self.details();
-            let indented = details.iter().map(String::as_str).chain(current);
-            lines.extend(indented.map(|line| " ".repeat(INDENT) + &shortened(line, columns.saturating_sub(INDENT))));
+            let below = details.iter().map(String::as_str).chain(current);
+            lines.extend(below.map(|line| " ".repeat(INDENT) + &shortened(line, room.saturating_sub(INDENT))));
         }
-        // A line as wide as the terminal would be followed by an empty one.
-        lines.iter().map(|line| shortened(line, columns.saturating_sub(1))).collect::<Vec<_>>().join("\n")
+        lines.join("\n")
     }
 
     /// All in one line, for who asked once.

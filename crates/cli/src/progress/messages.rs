@@ -26,9 +26,10 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Tells whether its result is one JSON document, beside which nothing else may stand on standard output.
+    /// Tells whether its result is one JSON document, or the data itself, beside which nothing else may stand on
+    /// standard output.
     pub(super) fn prints_one_document(self) -> bool {
-        matches!(self, Self::Forget | Self::Label | Self::Undelete)
+        matches!(self, Self::Dump | Self::Forget | Self::Label | Self::Undelete)
     }
 
     /// What its counts of files are of.

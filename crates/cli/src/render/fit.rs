@@ -16,8 +16,16 @@ pub(crate) fn shortened(text: &str, width: usize) -> String {
     format!("{head}{CUT}{}", tail(text, room - head.width()))
 }
 
-/// The text in lines of at most this width, broken behind a slash, comma or blank where there is one in the second half
-/// of a line. Nothing is left out.
+/// Characters behind which a line may end.
+const BREAKS: [char; 3] = ['/', ',', ' '];
+
+/// The width of the longest part of a text that [`wrapped`] can keep together.
+pub(crate) fn longest_part(text: &str) -> usize {
+    text.split_inclusive(BREAKS).map(|part| part.trim_end_matches(' ').width()).max().unwrap_or(0)
+}
+
+/// The text in lines of at most this width, broken behind a slash, comma or blank where a line would not be left nearly
+/// empty by that. Nothing is left out.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let (mut lines, mut rest) = (Vec::new(), text);
     while rest.width() > width {
@@ -26,8 +34,12 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
             "" => break,
             line => line,
         };
-        let at = line.rfind(['/', ',', ' ']).map(|at| at + 1).filter(|at| *at > line.len() / 2).unwrap_or(line.len());
-        let (line, after) = rest.split_at(at);
+        // A blank behind a full line ends it too.
+        let at = match rest[line.len()..].strip_prefix(' ') {
+            Some(_) => line.len() + 1,
+            None => line.rfind(BREAKS).map(|at| at + 1).filter(|at| *at > line.len() / 4).unwrap_or(line.len()),
+        };
+        let (line, after) = rest.split_at(at.min(rest.len()));
         lines.push(line.trim_end_matches(' ').to_owned());
         rest = after;
     }
@@ -74,6 +86,8 @@ mod tests {
         assert_eq!(wrapped("/home/me", 8), ["/home/me"]);
         assert_eq!(wrapped("/home/me/photos", 10), ["/home/me/", "photos"]);
         assert_eq!(wrapped("last snapshot", 8), ["last", "snapshot"]);
+        assert_eq!(wrapped("last snapshot", 10), ["last", "snapshot"]);
+        assert_eq!(longest_part("/home/last snapshot"), 8);
         assert_eq!(wrapped("abcdefgh", 3), ["abc", "def", "gh"]);
         for width in 2..20 {
             let text = "/home/\u{4e2d}\u{6587}\u{6587}\u{4ef6}/x";

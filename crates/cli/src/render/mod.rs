@@ -20,7 +20,7 @@ pub(crate) use cost::Cost;
 pub(crate) use counted::{counted, plural};
 pub(crate) use duration::{clock, seconds};
 pub(crate) use entry::{EntryJson, long_line};
-pub(crate) use fit::{shortened, wrapped};
+pub(crate) use fit::{longest_part, shortened, wrapped};
 pub(crate) use group::GroupHeader;
 pub(crate) use name::{Path, visible, visible_lines};
 pub(crate) use size::{brief, exact, size};

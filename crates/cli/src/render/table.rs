@@ -2,7 +2,7 @@
 //! Widths are those of a terminal, where a Chinese character takes two places and an accent none. Where a width is given,
 //! the widest of the columns that may be wrapped are, until the table fits.
 
-use super::wrapped;
+use super::{longest_part, wrapped};
 use std::fmt;
 use unicode_width::UnicodeWidthStr;
 
@@ -16,11 +16,12 @@ pub(crate) struct Table {
     fits: Option<usize>,
 }
 
-/// The least width to which a column is wrapped.
+/// The least width to which a column is wrapped. Words of up to the second are kept together, where there is room.
 const WRAPPED_MIN: usize = 8;
+const TOGETHER_MAX: usize = 20;
 
 impl Table {
-    /// An empty table. A heading padded with spaces gives its column that width at least.
+    /// An empty table. A heading that is wider than its column is wrapped.
     pub(crate) fn new(headings: Vec<&'static str>) -> Self {
         Self { headings, rows: Vec::new(), footer: String::new(), wraps: &[], fits: None }
     }
@@ -47,7 +48,7 @@ impl Table {
             cells.map(|line| line.width()).max().unwrap_or(0)
         };
         let natural = self.headings.iter().enumerate();
-        let natural = natural.map(|(column, heading)| heading.width().max(widest(column))).collect();
+        let natural = natural.map(|(column, heading)| longest_part(heading).max(widest(column))).collect();
         self.fitted(natural)
     }
 
@@ -55,18 +56,27 @@ impl Table {
     fn fitted(&self, mut widths: Vec<usize>) -> Vec<usize> {
         let Some(most) = self.fits else { return widths };
         let gaps = 2 * widths.len().saturating_sub(1);
-        while widths.iter().sum::<usize>() + gaps > most {
-            let least = |column: usize| self.headings[column].trim_end().width().max(WRAPPED_MIN);
-            let can_shrink = |(column, width): &(usize, &mut usize)| {
-                self.wraps.contains(&self.headings[*column].trim_end()) && **width > least(*column)
-            };
-            let widest = widths.iter_mut().enumerate().filter(can_shrink).max_by_key(|(_, width)| **width);
-            match widest {
-                Some((_, width)) => *width -= 1,
-                None => break,
+        for together in [TOGETHER_MAX, WRAPPED_MIN] {
+            let least: Vec<usize> = (0..widths.len()).map(|column| self.least(column, together)).collect();
+            while widths.iter().sum::<usize>() + gaps > most {
+                let may_shrink = widths.iter_mut().zip(&least).filter(|(width, least)| **width > **least);
+                match may_shrink.map(|(width, _)| width).max() {
+                    Some(widest) => *widest -= 1,
+                    None => break,
+                }
             }
         }
         widths
+    }
+
+    /// The least width of a column, if words of up to so many characters are kept together.
+    fn least(&self, column: usize, together: usize) -> usize {
+        if !self.wraps.contains(&self.headings[column]) {
+            return usize::MAX;
+        }
+        let lines = self.rows.iter().filter_map(|row| row.get(column)).flatten();
+        let longest = lines.map(|line| longest_part(line)).max().unwrap_or(0).min(together);
+        longest.max(WRAPPED_MIN).max(longest_part(self.headings[column]))
     }
 }
 
@@ -81,16 +91,19 @@ impl fmt::Display for Table {
             });
             padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         };
-        writeln!(f, "{}\n{rule}", line(self.headings.clone()))?;
+        let mut write_row = |row: Vec<Vec<String>>| {
+            let lines = row.iter().map(Vec::len).max().unwrap_or(0).max(1);
+            (0..lines).try_for_each(|at| {
+                writeln!(f, "{}", line(row.iter().map(|cell| cell.get(at).map_or("", String::as_str)).collect()))
+            })
+        };
+        write_row(self.headings.iter().zip(&widths).map(|(heading, width)| wrapped(heading, *width)).collect())?;
+        write_row(vec![vec![rule.clone()]])?;
         for row in &self.rows {
             let fitted = |(cell, width): (&Vec<String>, &usize)| -> Vec<String> {
                 cell.iter().flat_map(|line| wrapped(line, *width)).collect()
             };
-            let row: Vec<Vec<String>> = row.iter().zip(&widths).map(fitted).collect();
-            let lines = row.iter().map(Vec::len).max().unwrap_or(0).max(1);
-            for at in 0..lines {
-                writeln!(f, "{}", line(row.iter().map(|cell| cell.get(at).map_or("", String::as_str)).collect()))?;
-            }
+            write_row(row.iter().zip(&widths).map(fitted).collect())?;
         }
         f.write_str(&rule)?;
         if self.footer.is_empty() { Ok(()) } else { write!(f, "\n{}", self.footer) }
@@ -103,19 +116,19 @@ mod tests {
 
     #[test]
     fn cells_of_several_lines_align() {
-        let mut table = Table::new(vec!["ID", "Tags  ", "Paths"]);
+        let mut table = Table::new(vec!["ID", "Tags", "Paths"]);
         let lines = |text: &str| text.split(',').map(str::to_owned).collect();
         table.row(vec![lines("a1"), lines("x,yy"), lines("/one")]);
         table.row(vec![lines("b22"), lines(""), lines("/two,/three")]);
         table.footer("2 snapshots".into());
         let expected = "\
-ID   Tags    Paths
--------------------
-a1   x       /one
+ID   Tags  Paths
+-----------------
+a1   x     /one
      yy
-b22          /two
-             /three
--------------------
+b22        /two
+           /three
+-----------------
 2 snapshots";
         assert_eq!(table.to_string(), expected);
     }

@@ -1,0 +1,254 @@
+//! The pages of `docs/guide/`, run as they are written: every command of a ```` ```console ```` block, in order, in a
+//! sandbox, and what it prints compared with the page.
+//!
+//! ```text
+//! $ command          run by bash, with standard error beside standard output
+//! > more of it       further lines of the command
+//! what it prints     `...` alone stands for any lines
+//! ```
+//! A comment `<!-- setup ... -->` holds commands that make what a page takes for granted. Blocks that need another
+//! machine, or rights of root, are marked: ```` ```console not-run ````; how many there are is pinned below.
+//!
+//! Ids, times, sizes, counts of folders and the widths of columns differ from run to run, and are masked on both sides.
+//! `SILT_GUIDE_WRITE=1 cargo test -p siltstone-cli --test all guide::` writes what was printed into the pages instead:
+//! look at the difference before you keep it.
+
+use regex::Regex;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Blocks of all pages that are not run.
+const NOT_RUN: usize = 12;
+/// Folders that the pages name as if they stood at the root: they lie in the sandbox.
+const FOLDERS: [&str; 6] = ["/backups", "/home/me", "/mnt/disk", "/restored", "/srv", "/var/lib"];
+/// The machine's name on the pages.
+const HOST: &str = "laptop";
+
+/// A command of a page, and what the page says that it prints.
+struct Step {
+    command: String,
+    printed: Vec<String>,
+    /// The lines of the page that hold what it prints.
+    lines: std::ops::Range<usize>,
+}
+
+struct Page {
+    path: PathBuf,
+    lines: Vec<String>,
+    setup: String,
+    steps: Vec<Step>,
+    not_run: usize,
+}
+
+impl Page {
+    fn read(path: PathBuf) -> Self {
+        let lines: Vec<String> = fs::read_to_string(&path).expect("a page").lines().map(str::to_owned).collect();
+        let mut page = Self { path, lines, setup: String::new(), steps: Vec::new(), not_run: 0 };
+        let mut within = "";
+        for (number, line) in page.lines.iter().enumerate() {
+            within = match (within, line.as_str()) {
+                ("", "<!-- setup") => "setup",
+                ("", "```console") => "console",
+                ("", "```console not-run") => {
+                    page.not_run += 1;
+                    "other"
+                }
+                ("", line) if line.starts_with("```") => "other",
+                ("setup", "-->") | ("console" | "other", "```") => "",
+                ("setup", line) => {
+                    page.setup.push_str(line);
+                    page.setup.push('\n');
+                    "setup"
+                }
+                ("console", line) => {
+                    page.add(number, line);
+                    "console"
+                }
+                (within, _) => within,
+            };
+        }
+        assert_eq!(within, "", "{}: a block has no end", page.path.display());
+        page
+    }
+
+    fn add(&mut self, number: usize, line: &str) {
+        if let Some(command) = line.strip_prefix("$ ") {
+            let lines = number + 1..number + 1;
+            self.steps.push(Step { command: command.to_owned(), printed: Vec::new(), lines });
+            return;
+        }
+        let step = self.steps.last_mut().unwrap_or_else(|| panic!("{line}: comes before a command"));
+        if let Some(more) = line.strip_prefix("> ").filter(|_| step.printed.is_empty()) {
+            step.command.push('\n');
+            step.command.push_str(more);
+            step.lines = number + 1..number + 1;
+        } else {
+            step.printed.push(line.to_owned());
+            step.lines.end = number + 1;
+        }
+    }
+}
+
+/// Runs the commands of a page in one shell, and gives what each printed.
+fn run(page: &Page) -> Vec<Vec<String>> {
+    let sandbox = tempfile::tempdir().expect("a temporary folder");
+    let root = sandbox.path().display().to_string();
+    for folder in FOLDERS.iter().copied().chain(["/bin", "/tmp"]) {
+        fs::create_dir_all(format!("{root}{folder}")).expect("made");
+    }
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_silt"), format!("{root}/bin/silt")).expect("linked");
+    let mut script = format!("{SOURCE}\n{}\n", placed(&page.setup, &root));
+    for step in &page.steps {
+        // The mark stands on a line of its own, whatever the command printed.
+        writeln!(script, "printf '\\n{MARK}\\n'\n{}", placed(&step.command, &root)).expect("written");
+    }
+    let output = Command::new("bash")
+        .args(["-c", &format!("exec 2>&1\n{script}")])
+        .env_clear()
+        .env("PATH", format!("{root}/bin:{}", std::env::var("PATH").expect("a path")))
+        .env("HOME", format!("{root}/home/me"))
+        .env("USER", "me")
+        .env("LC_ALL", "C.UTF-8")
+        .env("TMPDIR", format!("{root}/tmp"))
+        .env("TZ", "UTC")
+        .env("SILT_HOST", HOST)
+        .current_dir(format!("{root}/home/me"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash runs");
+    let text = String::from_utf8_lossy(&output.stdout).replace(&root, "");
+    let printed: Vec<&str> = text.split(&format!("\n{MARK}\n")).collect();
+    assert_eq!(printed.len(), page.steps.len() + 1, "{}: the shell ended early:\n{text}", page.path.display());
+    assert!(printed[0].trim().is_empty(), "{}: its setup printed: {}", page.path.display(), printed[0]);
+    printed[1..].iter().map(|text| text.trim_end_matches('\n').lines().map(str::to_owned).collect()).collect()
+}
+
+const MARK: &str = "-- the next command of the page --";
+
+/// What every page finds: some files of a person who works.
+const SOURCE: &str = r#"
+mkdir -p work/letters photos
+seq 1 3000 | sed 's/$/. The minutes of the meeting, as they were written down./' > work/minutes.txt
+echo 'Dear Ms Kim, the parcel has come. Thank you!' > work/letters/kim.txt
+seq 1 400 | sha256sum > work/figures.csv
+seq 1 40000 | sha512sum > photos/summer.jpg
+for i in 1 2 3 4 5 6 7 8; do seq 1 20000 | sha512sum; seq $i 60000 | gzip -c; done > photos/winter.jpg
+find . -exec touch -d '2026-11-01 09:00:00' {} +
+"#;
+
+/// A text with the folders of the pages led into the sandbox.
+fn placed(text: &str, root: &str) -> String {
+    FOLDERS.iter().fold(text.to_owned(), |text, folder| text.replace(folder, &format!("{root}{folder}")))
+}
+
+/// A line without what differs from run to run.
+fn masked(line: &str) -> String {
+    let masks = [
+        (r"\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b|\b[0-9a-f]{16}\b|\b[0-9a-f]{10}\b|\b[0-9a-f]{8}\b", "ID"),
+        (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?([+-]\d\d:\d\d|Z)?", "TIME"),
+        (r"\d+(\.\d+)? ([KMGT]iB|B)\b", "SIZE"),
+        (r"\d+ bytes?\b", "BYTES"),
+        (r"\bin \d+:\d\d\b", "in TIME"),
+        (r"\d+(\.\d+)? times less", "N times less"),
+        (r"^Dirs: +\d+", "Dirs: N"),
+        (r"(\d+) (kept|rejected|skipped|chunks?)\b", "N $2"),
+        (r"-{8,}", "---"),
+        (r"[^ ]+@laptop", "me@laptop"),
+        (r" +", " "),
+    ];
+    masks.iter().fold(line.trim_end().to_owned(), |line, (pattern, mask)| {
+        Regex::new(pattern).expect("a pattern").replace_all(&line, *mask).into_owned()
+    })
+}
+
+/// Tells whether the lines are as the page has them; `...` stands for any.
+fn agree(expected: &[String], found: &[String]) -> bool {
+    match (expected, found) {
+        ([], found) => found.is_empty(),
+        ([any, rest @ ..], found) if any == "..." => (0..=found.len()).any(|skipped| agree(rest, &found[skipped..])),
+        ([first, rest @ ..], [found, more @ ..]) => masked(first) == masked(found) && agree(rest, more),
+        ([_, ..], []) => false,
+    }
+}
+
+/// Runs a page and holds it against what is printed.
+fn check(name: &str) {
+    let page = Page::read(folder().join(name));
+    assert!(!page.steps.is_empty(), "{name} has no commands");
+    let printed = run(&page);
+    if std::env::var_os("SILT_GUIDE_WRITE").is_some() {
+        return write(page, &printed);
+    }
+    let mut wrong = String::new();
+    for (step, found) in page.steps.iter().zip(&printed) {
+        if !agree(&step.printed, found) {
+            let (line, page_has) = (step.lines.start, step.printed.join("\n"));
+            let prints = found.join("\n");
+            writeln!(wrong, "{name}:{line}: {}\nthe page has:\n{page_has}\nit prints:\n{prints}\n", step.command)
+                .expect("written");
+        }
+        for line in found {
+            let plural = Regex::new(r"(^|[^0-9.,])1 (files|snapshots|entries|chunks|containers|errors|objects)\b");
+            assert!(!plural.expect("a pattern").is_match(line), "{name}: a plural of one: {line}");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Puts what was printed into a page, where it differs.
+fn write(mut page: Page, printed: &[Vec<String>]) {
+    for (step, found) in page.steps.iter().zip(printed).rev() {
+        if !agree(&step.printed, found) {
+            page.lines.splice(step.lines.clone(), found.iter().map(|line| line.trim_end().to_owned()));
+        }
+    }
+    fs::write(&page.path, page.lines.join("\n") + "\n").expect("written");
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide")
+}
+
+/// A test for each page.
+macro_rules! pages {
+    ($($test:ident: $name:literal,)*) => {
+        const RUN: &[&str] = &[$($name),*];
+        $(#[test]
+        fn $test() {
+            check($name);
+        })*
+    };
+}
+
+pages! {
+    the_first_backup_is_as_written: "first-backup.md",
+    restoring_a_file_is_as_written: "restore-a-file.md",
+    restoring_a_machine_is_as_written: "restore-a-machine.md",
+    automating_is_as_written: "automate.md",
+    the_familys_server_is_as_written: "family-server.md",
+    a_thousand_machines_are_as_written: "thousand-machines.md",
+    what_to_do_is_as_written: "what-to-do-when.md",
+    moving_from_restic_is_as_written: "from-restic.md",
+    moving_from_borg_is_as_written: "from-borg.md",
+    moving_from_kopia_is_as_written: "from-kopia.md",
+}
+
+/// Pages without commands.
+const READ: [&str; 3] = ["README.md", "threat-model.md", "compatibility.md"];
+
+#[test]
+fn every_page_is_run_or_has_no_commands() {
+    let mut not_run = 0;
+    for entry in fs::read_dir(folder()).expect("the folder of the pages") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let page = Page::read(path);
+        not_run += page.not_run;
+        let is_run = RUN.contains(&name.as_str());
+        assert!(is_run || READ.contains(&name.as_str()), "{name} is in no list");
+        assert!(is_run || page.steps.is_empty(), "{name} has commands that no test runs");
+    }
+    assert_eq!(not_run, NOT_RUN, "blocks that are not run: as few as possible");
+}
