@@ -217,12 +217,12 @@ const HEADINGS: [(&str, bool); 10] = [
     ("Time", false),
     ("Size", true),
     ("Unique", true),
-    ("With Deltas", true),
+    ("With\nDeltas", true),
     ("Stored", true),
     ("Metadata", true),
     ("Containers", false),
     ("Read", true),
-    ("Read/ Needed", true),
+    ("Read/\nNeeded", true),
 ];
 
 /// Snapshots by themselves: all that were asked for by name; else of each series the first, the middle and the last.

@@ -17,11 +17,11 @@ pub(crate) struct Table {
 }
 
 /// The least width to which a column is wrapped. Words of up to the second are kept together, where there is room.
-const WRAPPED_MIN: usize = 8;
+const WRAPPED_MIN: usize = 5;
 const TOGETHER_MAX: usize = 20;
 
 impl Table {
-    /// An empty table. A heading that is wider than its column is wrapped.
+    /// An empty table. A heading may have several lines.
     pub(crate) fn new(headings: Vec<&'static str>) -> Self {
         Self { headings, rows: Vec::new(), footer: String::new(), wraps: &[], fits: None }
     }
@@ -48,7 +48,7 @@ impl Table {
             cells.map(|line| line.width()).max().unwrap_or(0)
         };
         let natural = self.headings.iter().enumerate();
-        let natural = natural.map(|(column, heading)| longest_part(heading).max(widest(column))).collect();
+        let natural = natural.map(|(column, heading)| heading_width(heading).max(widest(column))).collect();
         self.fitted(natural)
     }
 
@@ -76,8 +76,12 @@ impl Table {
         }
         let lines = self.rows.iter().filter_map(|row| row.get(column)).flatten();
         let longest = lines.map(|line| longest_part(line)).max().unwrap_or(0).min(together);
-        longest.max(WRAPPED_MIN).max(longest_part(self.headings[column]))
+        longest.max(WRAPPED_MIN).max(heading_width(self.headings[column]))
     }
+}
+
+fn heading_width(heading: &str) -> usize {
+    heading.lines().map(|line| line.width()).max().unwrap_or(0)
 }
 
 impl fmt::Display for Table {
@@ -97,7 +101,7 @@ impl fmt::Display for Table {
                 writeln!(f, "{}", line(row.iter().map(|cell| cell.get(at).map_or("", String::as_str)).collect()))
             })
         };
-        write_row(self.headings.iter().zip(&widths).map(|(heading, width)| wrapped(heading, *width)).collect())?;
+        write_row(self.headings.iter().map(|heading| heading.lines().map(str::to_owned).collect()).collect())?;
         write_row(vec![vec![rule.clone()]])?;
         for row in &self.rows {
             let fitted = |(cell, width): (&Vec<String>, &usize)| -> Vec<String> {

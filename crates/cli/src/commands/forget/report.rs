@@ -16,7 +16,9 @@ pub(super) fn text(summary: &ForgetSummary, until: Option<Time>, dry_run: bool) 
             (marked > 0).then(|| self::marked(summary, until, dry_run)),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
-        lines.push(format!("{}: {}", parts.join(", "), came_back(summary, dry_run)));
+        // A mark takes a little space, and frees none.
+        let returned = (gone > 0 || summary.bytes_returned() > 0).then(|| came_back(summary, dry_run));
+        lines.push([Some(parts.join(", ")), returned].into_iter().flatten().collect::<Vec<_>>().join(": "));
     }
     if summary.ghost_bytes > 0 {
         let bytes = size(summary.ghost_bytes);

@@ -109,7 +109,7 @@ impl Sentence<'_> {
         ];
         let on = rules.into_iter().filter_map(|(span, word)| Some((span.filter(|span| !span.is_zero())?, word)));
         let words: Vec<String> =
-            on.map(|(span, word)| format!("{word} snapshots within {}", span_text(&span))).collect();
+            on.map(|(span, word)| [word, "snapshots within", &span_text(&span)].join(" ")).collect();
         (!words.is_empty()).then(|| format!("{} of the newest", words.join(", ")))
     }
 
