@@ -132,23 +132,28 @@ fn run(page: &Page) -> Vec<Vec<String>> {
 
 /// A text without the folder of the sandbox. It makes tables wider than they are on the page, which is undone.
 fn without_root(text: &str, root: &str) -> String {
-    let blanks = " ".repeat(root.len());
-    let rule = "-".repeat(root.len());
-    let mut is_wide = false;
+    let (blanks, dashes) = (" ".repeat(root.len()), "-".repeat(root.len()));
+    let is_rule = |line: &str| line.len() > 8 && line.bytes().all(|byte| byte == b'-');
     let lines: Vec<&str> = text.lines().collect();
-    let narrowed = lines.iter().enumerate().map(|(at, line)| {
-        let is_rule = |line: &&str| line.len() > 8 && line.bytes().all(|byte| byte == b'-');
-        if lines.get(at + 1).is_some_and(is_rule) && lines.get(at.wrapping_sub(1)).is_none_or(|line| !is_rule(line)) {
-            is_wide = line.contains(&blanks);
+    let (mut rules, mut is_wide) = (0, false);
+    let mut narrowed = String::with_capacity(text.len());
+    for (at, line) in lines.iter().enumerate() {
+        if rules == 0 && !is_rule(line) {
+            // A table begins with its headings.
+            is_wide = lines.get(at + 1).is_some_and(|next| is_rule(next)) && line.contains(&blanks);
         }
-        match line {
-            line if line.contains(root) => line.replace(root, ""),
-            line if is_wide && is_rule(line) => line.replacen(&rule, "", 1),
-            line if is_wide => line.replacen(&blanks, "", 1),
-            line => (*line).to_owned(),
-        }
-    });
-    narrowed.collect::<Vec<_>>().join("\n")
+        let is_cut = is_wide && !line.starts_with(' ') && !line.contains(root);
+        narrowed += &match line {
+            line if is_rule(line) => {
+                rules = (rules + 1) % 2;
+                if is_wide { line.replacen(&dashes, "", 1) } else { (*line).to_owned() }
+            }
+            line if is_cut => line.replacen(&blanks, "", 1),
+            line => line.replace(root, ""),
+        };
+        narrowed.push('\n');
+    }
+    narrowed
 }
 
 /// The name of the machine that the test runs on.
@@ -172,8 +177,10 @@ mkdir -p work/letters photos
 seq 1 3000 | sed 's/$/. The minutes of the meeting, as they were written down./' > work/minutes.txt
 echo 'Dear Ms Kim, the parcel has come. Thank you!' > work/letters/kim.txt
 seq 1 400 | sha256sum > work/figures.csv
-seq 1 40000 | sha512sum > photos/summer.jpg
-for i in 1 2 3 4 5 6 7 8; do seq 1 20000 | sha512sum; seq $i 60000 | gzip -c; done > photos/winter.jpg
+noise() { awk -v seed=$1 -v count=$2 'BEGIN { srand(seed); while (count--) printf "%06x", rand() * 16777216 }'; }
+noise 1 100000 > photos/summer.jpg
+noise 2 50000 > photos/winter.jpg
+cp photos/summer.jpg photos/best.jpg
 find . -exec touch -d '2026-11-01 09:00:00' {} +
 "#;
 
@@ -193,7 +200,9 @@ fn masked(line: &str) -> String {
         (r"(?-u:\b)in [0-9]+:[0-9]{2}(?-u:\b)", "in TIME"),
         (r"[0-9]+(\.[0-9]+)? times less", "N times less"),
         (r"^Dirs: +[0-9]+", "Dirs: N"),
-        (r"[0-9]+ (kept|rejected|skipped|chunks?)(?-u:\b)", "N $1"),
+        (r"[0-9]+ (kept|rejected|rewritten|skipped)(?-u:\b)", "N $1"),
+        (r"[0-9]+ (chunk|container|object)s?(?-u:\b)", "N $1"),
+        (r"commit [0-9]+", "commit N"),
         (r"-{8,}", "---"),
         (r"([-rwx]{10}) +[0-9]+ +[0-9]+ ", "$1 UID GID "),
         (r"[^ ]+@laptop", "me@laptop"),
@@ -239,10 +248,10 @@ fn check(name: &str) {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Puts what was printed into a page, where it differs.
+/// Puts what was printed into a page, but where the page leaves lines out and agrees.
 fn write(mut page: Page, printed: &[Vec<String>]) {
     for (step, found) in page.steps.iter().zip(printed).rev() {
-        if !agree(&step.printed, found) {
+        if !(step.printed.iter().any(|line| line == "...") && agree(&step.printed, found)) {
             page.lines.splice(step.lines.clone(), found.iter().map(|line| line.trim_end().to_owned()));
         }
     }
