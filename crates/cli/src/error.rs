@@ -1,6 +1,7 @@
 //! Why the program ends without having done its work, and with which exit status.
 
 use crate::hint;
+use crate::render::counted;
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
 use siltstone_mount::MountError;
@@ -137,9 +138,9 @@ pub(crate) enum CliError {
          the next backup of its series makes one"
     )]
     CopyPartial { snapshot: String },
-    #[error("the repository contains errors: {findings} found")]
+    #[error("the repository is damaged: {} found", counted(*findings as u64, "error"))]
     Damaged { findings: usize },
-    #[error("there were {problems} errors")]
+    #[error("there {} {}", if *problems == 1 { "was" } else { "were" }, counted(*problems, "error"))]
     RestoreProblems { problems: u64 },
     #[error("cannot read the recovery sheet {path}: {source}")]
     Sheet { path: PathBuf, source: io::Error },
@@ -165,7 +166,7 @@ pub(crate) enum CliError {
     NoPolicy { series: String },
     #[error("no key has an id that begins with '{wanted}'; 'silt key list' lists them")]
     NoSuchKey { wanted: String },
-    #[error("'{wanted}' fits {count} keys; give more of its digits")]
+    #[error("'{wanted}' fits several keys ({count}); give more of its digits")]
     AmbiguousKey { wanted: String, count: usize },
     #[error("--lease-timeout must be at least {least}: a renewal may be late without its writer being dead")]
     LeaseTimeoutShort { least: String },

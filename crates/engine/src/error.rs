@@ -236,8 +236,8 @@ pub enum EngineError {
     },
     /// The source lost most of what it had, or all. No snapshot was made.
     #[error(
-        "the source has shrunk to {files} files of {bytes} bytes in all, snapshot {snapshot} has {files_before} of {bytes_before} bytes: \
-         no snapshot was made"
+        "the source has shrunk: {files} of {files_before} files and {bytes} of {bytes_before} bytes are left since snapshot \
+         {snapshot}; no snapshot was made"
     )]
     SourceShrunk {
         /// Short id of the snapshot it was compared with.

@@ -346,7 +346,7 @@ impl Repository {
     }
 
     /// The series that the record lists and that are within reach, with their names.
-    fn series_recorded(&self) -> BTreeMap<SeriesId, String> {
+    pub fn series_recorded(&self) -> BTreeMap<SeriesId, String> {
         let mut series = self.config().series.clone();
         series.retain(|id, _| self.reaches(*id));
         series

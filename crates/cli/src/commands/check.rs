@@ -5,7 +5,7 @@ use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::{Duration, Subset};
 use crate::progress::{Progress, Work};
-use crate::render::{Path, size};
+use crate::render::{Path, counted, size};
 use crate::repository::open_uncached;
 use clap::Args;
 use serde::Serialize;
@@ -109,22 +109,28 @@ fn share(bytes: u64, of: u64) -> ReadData {
 fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<(), CliError> {
     let output = context.output;
     output.report(format_args!(
-        "checked {} series, {} snapshots, {} containers",
-        report.series, report.snapshots, report.containers
+        "checked {}, {}, {}",
+        counted(report.series as u64, "series"),
+        counted(report.snapshots as u64, "snapshot"),
+        counted(report.containers as u64, "container")
     ))?;
     if report.containers_read > 0 {
-        output.report(format_args!("read {} containers, {}", report.containers_read, size(report.bytes_read)))?;
+        output.report(format_args!(
+            "read {}, {}",
+            counted(report.containers_read as u64, "container"),
+            size(report.bytes_read)
+        ))?;
     }
     if report.containers_fresh > 0 {
         output.report(format_args!(
-            "{} containers were read within that time and are not read again",
-            report.containers_fresh
+            "not read again, because they were within that time: {}",
+            counted(report.containers_fresh as u64, "container")
         ))?;
     }
     if report.containers_left > 0 {
         output.report(format_args!(
-            "the time is over: {} containers, {}, are left for the next check",
-            report.containers_left,
+            "the time is over; left for the next check: {}, {}",
+            counted(report.containers_left as u64, "container"),
             size(report.bytes_left)
         ))?;
     }
@@ -134,20 +140,23 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
     }
     report.sample.iter().try_for_each(|file| output.report(sampled(file)))?;
     if let Some(seed) = seed {
-        output.report(format_args!("restored {} files into nothing (--seed {seed})", report.sample.len()))?;
+        output.report(format_args!(
+            "restored {} into nothing (--seed {seed})",
+            counted(report.sample.len() as u64, "file")
+        ))?;
     }
     if report.orphans > 0 {
         output.report(format_args!(
-            "{} objects ({}) were left by a run that was interrupted or may not delete; the next backup or forget of \
-             their series that may removes them",
-            report.orphans,
+            "left by a run that was interrupted or may not delete: {} ({}); the next backup or forget of that series \
+             that may deletes what is left",
+            counted(report.orphans as u64, "object"),
             size(report.orphan_bytes)
         ))?;
     }
     if report.unprotected > 0 {
         output.report(format_args!(
-            "{} containers lack the parity that is wanted; `silt maintain` makes it",
-            report.unprotected
+            "without the parity that is wanted: {}; 'silt maintain' makes it",
+            counted(report.unprotected as u64, "container")
         ))?;
     }
     report.findings.iter().for_each(|finding| output.warn(format_args!("error: {}", line(finding))));
@@ -164,6 +173,7 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
 fn line(finding: &Finding) -> String {
     let affected = match finding.snapshots.as_slice() {
         [] => String::new(),
+        [snapshot] => format!(" (affects the snapshot {snapshot})"),
         snapshots => format!(" (affects the snapshots {})", snapshots.join(", ")),
     };
     if finding.what.starts_with(&finding.object) {
@@ -251,9 +261,11 @@ impl<'a> SampleMessage<'a> {
 fn recorded(record: &DamageRecord) -> String {
     let DamageRecord { series, damaged, sound, outcome } = record;
     let what = match (damaged, sound) {
-        (damaged, 0) => format!("{damaged} chunks are damaged"),
-        (0, sound) => format!("{sound} chunks are readable again"),
-        (damaged, sound) => format!("{damaged} chunks are damaged, {sound} are readable again"),
+        (damaged, 0) => format!("damaged: {}", counted(*damaged, "chunk")),
+        (0, sound) => format!("readable again: {}", counted(*sound, "chunk")),
+        (damaged, sound) => {
+            format!("damaged: {}, readable again: {}", counted(*damaged, "chunk"), counted(*sound, "chunk"))
+        }
     };
     match outcome {
         RecordOutcome::Recorded if *damaged > 0 => {

@@ -9,7 +9,7 @@ use crate::memory;
 use crate::patterns::FilterArgs;
 use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::{Cost, Transfer, clock, seconds, size};
+use crate::render::{Cost, Transfer, clock, counted, seconds, size};
 use crate::repository::{open, open_from};
 use crate::retry::while_locked;
 use clap::Args;
@@ -109,10 +109,10 @@ fn text([verb, done]: Words, dry_run: bool, summary: &CopySummary, took: Duratio
     let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
     let incomplete =
         if *incomplete > 0 { format!(", {incomplete} of these without what is damaged") } else { String::new() };
-    let counts = format!("{skipped} are here already{left_out}{failed}");
+    let counts = format!("{skipped} here already{left_out}{failed}");
     let (added, stored) = (size(summary.added_plain_bytes), size(summary.added_stored_bytes));
     if dry_run {
-        let total = format!("would {verb} {} snapshots; {counts}", copied.len());
+        let total = format!("would {verb} {}; {counts}", counted(copied.len() as u64, "snapshot"));
         // Of another program's repository that is not known.
         let about = (summary.read_bytes > 0).then(|| format!(
             "About {} to read from the source, {added} to add to the repository ({stored} stored): as large as it is \
@@ -123,9 +123,9 @@ fn text([verb, done]: Words, dry_run: bool, summary: &CopySummary, took: Duratio
         return lines.join("\n");
     }
     format!(
-        "{done} {} snapshots{incomplete} in {}; {counts}\n\
+        "{done} {}{incomplete} in {}; {counts}\n\
          Read from the source: {}\nAdded to the repository: {added} ({stored} stored)",
-        copied.len(),
+        counted(copied.len() as u64, "snapshot"),
         clock(took),
         size(summary.read_bytes),
     )

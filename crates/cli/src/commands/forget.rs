@@ -14,7 +14,7 @@ use crate::parse::{Duration, Groups, TagList};
 use crate::patterns::FilterArgs;
 use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::{GroupHeader, local, snapshot_table, visible};
+use crate::render::{GroupHeader, counted, local, snapshot_table, visible};
 use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
@@ -203,8 +203,8 @@ fn print_group(decided: &DecidedGroup, arguments: &ForgetArgs, context: &Context
     for (keep, word) in [(true, "keep"), (false, goes)] {
         let (views, reasons) = decided.part(keep);
         if !views.is_empty() {
-            let table = snapshot_table(&views, keep.then_some(reasons.as_slice()), compact);
-            output.report(format_args!("{word} {} snapshots:\n{table}\n", views.len()))?;
+            let table = snapshot_table(&views, keep.then_some(reasons.as_slice()), compact, output.columns());
+            output.report(format_args!("{word} {}:\n{table}\n", counted(views.len() as u64, "snapshot")))?;
         }
     }
     Ok(())
@@ -237,7 +237,8 @@ fn execute(
         context.output.report(text(&summary, until, arguments.dry_run) + &cost)?;
     }
     if summary.snapshots_failed > 0 {
-        context.output.warn(format_args!("warning: {} snapshots could not be removed", summary.snapshots_failed));
+        let left = counted(summary.snapshots_failed, "snapshot");
+        context.output.warn(format_args!("warning: {left} could not be removed"));
         return Ok(Done::InPart);
     }
     Ok(Done::Whole)

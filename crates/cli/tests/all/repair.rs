@@ -44,7 +44,7 @@ fn nothing_is_changed_without_being_told_to() {
 fn snapshots_come_back_with_their_tags_and_restore() {
     let (sandbox, ids) = without_manifests();
     let done = sandbox.run(&["repair", "--yes"]).ok();
-    assert!(done.stdout.contains("repaired 1 series, 2 snapshots are back"), "{}", done.stdout);
+    assert!(done.stdout.contains("repaired 1 series, brought back 2 snapshots"), "{}", done.stdout);
     assert_eq!(ids_of(&sandbox), ids);
     sandbox.run(&["check", "--read-data"]).ok();
     sandbox.run(&["restore", "latest", "--tag", "2", "--target", "out"]).ok();

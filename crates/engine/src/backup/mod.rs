@@ -36,6 +36,7 @@ mod heal;
 mod local;
 mod modes;
 mod needs;
+mod new_series;
 mod notes;
 mod older;
 mod options;

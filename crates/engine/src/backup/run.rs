@@ -106,14 +106,6 @@ impl<'t> BackupRun<'t> {
         }
     }
 
-    /// Tells if this is the first backup of a series beside others: a renamed host, or other paths, make a new one.
-    pub(super) fn tell_of_new_series(&self, manifest: &Manifest) {
-        let others = self.repository.config().series.keys().filter(|series| **series != manifest.series).count();
-        if manifest.snapshots().is_empty() && others > 0 && self.repository.may_read() {
-            self.resources.observer.notice(&Notice::NewSeries { series: manifest.name.clone(), others });
-        }
-    }
-
     /// Statistics of the snapshot, with all that is known by now.
     pub(super) fn statistics(
         &self,

@@ -96,11 +96,11 @@ impl Stages<'_, '_, '_> {
             if while_assembling.try_recv() == Err(TryRecvError::Disconnected) {
                 return;
             }
-            if let ScanItem::Entry(found) = item {
+            if let ScanItem::Entry(found) = item
+                && let FileKind::File { size, .. } = found.kind
+            {
                 files += 1;
-                if let FileKind::File { size, .. } = found.kind {
-                    bytes += size;
-                }
+                bytes += size;
                 if files.is_multiple_of(1024) {
                     self.run.resources.observer.estimate(files, bytes, false);
                 }
