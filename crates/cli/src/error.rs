@@ -127,6 +127,8 @@ pub(crate) enum CliError {
     ListCutShort { path: PathBuf },
     #[error("the command '{command}' cannot be started: {source}")]
     StreamCommand { command: String, source: io::Error },
+    #[error("{path} is there and is no key file: name a new file for --key-file, or a key file")]
+    NoKeyFile { path: PathBuf },
     #[error("cannot write {path}: {source}")]
     OutputFile { path: PathBuf, source: io::Error },
     #[error(
@@ -255,7 +257,7 @@ fn store_status(error: &StoreError) -> u8 {
     match error {
         error if error.is_lost_race() => EXIT_LOCKED,
         StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
-        StoreError::WrongPassword { .. } | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
+        StoreError::WrongPassword { .. } | StoreError::KeyFile | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
         StoreError::WriteOnly { .. } => EXIT_WRITE_ONLY,
         StoreError::LostManifest { .. } | StoreError::LostSeries { .. } => EXIT_HISTORY_LOST,
         StoreError::Storage(error) => storage_status(error),

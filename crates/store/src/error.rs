@@ -26,6 +26,10 @@ pub enum StoreError {
         untried: usize,
     },
 
+    /// What was given begins as a key file does, and is none.
+    #[error("the key file is damaged: a letter of its line is wrong or missing")]
+    KeyFile,
+
     /// Trying a password on a key slot demands more than is allowed; nothing of it was paid.
     #[error(
         "{object} demands {demand} to try a password, more than the memory allowed ({allowed_mib} MiB): \
