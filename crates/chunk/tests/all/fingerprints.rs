@@ -1,9 +1,6 @@
 //! Fingerprints of many chunks at once are those of the crate `blake3`, chunk by chunk, on every instruction set.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{cases, random_bytes};
+use crate::common::{cases, random_bytes};
 use proptest::prelude::*;
 use siltstone_chunk::{Fingerprinter, Isa};
 

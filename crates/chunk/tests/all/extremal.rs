@@ -1,9 +1,7 @@
 //! AE, MAXP and RAM against their definitions, each position tried by itself; and AE against its paper's theory.
-#![allow(missing_docs, clippy::cast_possible_truncation)]
+#![allow(clippy::cast_possible_truncation)]
 
-mod common;
-
-use common::{algorithm, any_data, any_sizes, cases, forms, lengths, random_bytes};
+use crate::common::{algorithm, any_data, any_sizes, cases, forms, lengths, random_bytes};
 use proptest::prelude::*;
 use siltstone_chunk::{Ae, Extreme, Isa, Maxp, Ram, Sizes, Value};
 

@@ -5,11 +5,8 @@
 //! One line per case: method, features, super-features, input, its length; then the first two features, BLAKE3 of all
 //! features as little-endian u32, and of the super-features as little-endian u64; or `none`. Inputs of `samples` are
 //! hashes, eight bytes each.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::golden::{line, names, path};
+use crate::common::golden::{line, names, path};
 use siltstone_similar::Isa;
 
 #[test]

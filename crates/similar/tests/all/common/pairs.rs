@@ -1,11 +1,8 @@
 //! Helpers of the tests of chunk deltas: pairs of chunks of every kind, and the lines of the golden files.
-#![allow(dead_code, unreachable_pub, unused_imports)]
 
-#[path = "../common/mod.rs"]
-mod common;
 pub mod golden;
 
-pub use common::{cases, random_bytes};
+pub use super::{cases, random_bytes};
 
 use proptest::prelude::*;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert, DeltaError, Prefix};
@@ -43,18 +40,9 @@ pub fn target(codec: &mut dyn ChunkDelta, base: &[u8], delta: &[u8], bytes: usiz
 pub fn any_data(part_bytes_max: usize) -> impl Strategy<Value = Vec<u8>> {
     const WORDS: [&str; 10] =
         ["the ", "quick ", "brown ", "fox ", "    ", "\n", "int ", "return ", "0x00000000", "= 2026;"];
-    let part = prop_oneof![
-        prop::collection::vec(any::<u8>(), 0..part_bytes_max),
-        (any::<u8>(), 0..part_bytes_max).prop_map(|(byte, len)| vec![byte; len]),
-        (prop::collection::vec(any::<u8>(), 1..90), 0..part_bytes_max).prop_map(|(period, len)| period
-            .into_iter()
-            .cycle()
-            .take(len)
-            .collect()),
-        prop::collection::vec(0u8..2, 0..part_bytes_max),
-        prop::collection::vec(prop::sample::select(&WORDS[..]), 0..part_bytes_max / 4)
-            .prop_map(|words| words.concat().into_bytes()),
-    ];
+    let words = prop::collection::vec(prop::sample::select(&WORDS[..]), 0..part_bytes_max / 4)
+        .prop_map(|words| words.concat().into_bytes());
+    let part = prop_oneof![4 => super::any_part(part_bytes_max), 1 => words];
     prop::collection::vec(part, 0..4).prop_map(|parts| parts.concat())
 }
 

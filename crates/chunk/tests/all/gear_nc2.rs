@@ -1,10 +1,7 @@
 //! `GearNc2` against its definition, read word for word: every hash is summed anew from its 64 bytes, in floating point
 //! where the product computes in integers.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{cases, lengths, random_bytes, sizes};
+use crate::common::{cases, lengths, random_bytes, sizes};
 use proptest::prelude::*;
 use siltstone_chunk::{Chunker, GearNc2, Sizes};
 

@@ -1,10 +1,8 @@
 //! The hash-based chunkers and `SeqCDC` against their definitions, read word for word: every hash is computed anew from
 //! its whole window, bit by bit; parameters come from the formulas of the definitions by other ways than the product's.
-#![allow(missing_docs, clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
-mod common;
-
-use common::{algorithm, any_data, any_sizes, cases, lengths, random_bytes, sizes};
+use crate::common::{algorithm, any_data, any_sizes, cases, lengths, random_bytes, sizes};
 use proptest::prelude::*;
 use siltstone_chunk::{Isa, Sizes};
 use std::sync::LazyLock;

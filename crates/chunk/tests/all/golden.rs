@@ -3,11 +3,8 @@
 //!
 //! One line per case: chunker, min (0 for none), expected, max (4294967295 for none), the byte the key is made of,
 //! input, its length, number of chunks, BLAKE3 of the chunk lengths as little-endian u32, then the first three lengths.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::golden::{line, path};
+use crate::common::golden::{line, path};
 use siltstone_chunk::names;
 
 #[test]

@@ -1,9 +1,6 @@
 //! A delta may say anything: it makes what was asked for, or an error, in bounded time and memory.
-#![allow(missing_docs)]
 
-mod pairs;
-
-use pairs::{any_pair, cases, codecs, delta, random_bytes, target};
+use crate::common::pairs::{any_pair, cases, codecs, delta, random_bytes, target};
 use proptest::prelude::*;
 use siltstone_similar::Isa;
 use siltstone_similar::delta::{CopyInsert, DeltaError, PoolReader, PoolWriter, Slices};

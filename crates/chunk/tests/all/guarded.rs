@@ -1,11 +1,7 @@
 //! Nothing outside the slice is touched: every form of everything runs on bytes that end where an inaccessible page
 //! begins, and on bytes that begin where one ends. Whatever reads further ends the process.
-#![cfg(target_os = "linux")]
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{forms, lengths, random_bytes, sizes};
+use crate::common::{forms, lengths, random_bytes, sizes};
 use siltstone_chunk::{ALGORITHMS, Chunker, Fingerprinter, Isa, Sizes};
 use siltstone_simd::guarded::Guarded;
 

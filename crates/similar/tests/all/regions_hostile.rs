@@ -1,12 +1,7 @@
 //! Payloads that are damaged, or made to mislead, give an error or a text of the length that was asked for: never more.
-#![cfg(feature = "zstd")]
-#![allow(missing_docs)]
 
-#[path = "regions/mod.rs"]
-mod common;
-
-use common::pairs::{cases, random_bytes};
-use common::{Region, any_region, encoder};
+use crate::common::pairs::{cases, random_bytes};
+use crate::common::regions::{Region, any_region, encoder};
 use proptest::prelude::*;
 use siltstone_similar::region::{Codec, Level, REGION_BYTES_MAX, RegionDecoder, RegionError};
 

@@ -3,13 +3,8 @@
 //!
 //! One line per case: level, pair of base and target, codec, length of the text, BLAKE3 of the text, payload (`-` for
 //! none).
-#![cfg(feature = "zstd")]
-#![allow(missing_docs)]
 
-#[path = "regions/mod.rs"]
-mod common;
-
-use common::{golden_path, region};
+use crate::common::regions::{golden_path, region};
 use siltstone_similar::region::Codec;
 
 #[test]

@@ -1,10 +1,6 @@
 //! Helpers of the tests of regions: regions of every kind, and the lines of the golden file.
-#![allow(dead_code, unreachable_pub)]
 
-#[path = "../pairs/mod.rs"]
-pub mod pairs;
-
-use pairs::{any_data, any_edit, edited};
+use super::pairs::{self, any_data, any_edit, edited};
 use proptest::prelude::*;
 use siltstone_similar::region::{Codec, Level, RegionDecoder, RegionEncoder, RegionError};
 

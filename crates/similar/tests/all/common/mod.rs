@@ -1,7 +1,10 @@
-//! Helpers of the tests of sketches: data of every kind.
-#![allow(dead_code, unreachable_pub, clippy::cast_possible_truncation)]
+//! Helpers of the tests: data of every kind, the lines of the golden files of sketches; pairs and regions beside.
+#![allow(dead_code, unreachable_pub, unused_imports, clippy::cast_possible_truncation)]
 
 pub mod golden;
+pub mod pairs;
+#[cfg(feature = "zstd")]
+pub mod regions;
 
 use proptest::prelude::*;
 use siltstone_similar::Isa;
@@ -30,18 +33,21 @@ pub fn forms(method: &Method) -> Vec<Isa> {
     if method.vector { Isa::available().collect() } else { vec![Isa::SCALAR] }
 }
 
-/// Random, constant, periodic and few-valued bytes, mixed.
-pub fn any_data(part_bytes_max: usize) -> impl Strategy<Value = Vec<u8>> {
-    let part = prop_oneof![
-        prop::collection::vec(any::<u8>(), 0..part_bytes_max),
-        (any::<u8>(), 0..part_bytes_max).prop_map(|(byte, len)| vec![byte; len]),
-        (prop::collection::vec(any::<u8>(), 1..90), 0..part_bytes_max).prop_map(|(period, len)| period
+/// Random, constant, periodic or few-valued bytes.
+fn any_part(bytes_max: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..bytes_max),
+        (any::<u8>(), 0..bytes_max).prop_map(|(byte, len)| vec![byte; len]),
+        (prop::collection::vec(any::<u8>(), 1..90), 0..bytes_max).prop_map(|(period, len)| period
             .into_iter()
             .cycle()
             .take(len)
             .collect()),
-        prop::collection::vec(0u8..2, 0..part_bytes_max),
-        prop::collection::vec(250u8..=255, 0..part_bytes_max),
-    ];
-    prop::collection::vec(part, 0..4).prop_map(|parts| parts.concat())
+        prop::collection::vec(0u8..2, 0..bytes_max),
+    ]
+}
+
+/// Random, constant, periodic and few-valued bytes, mixed.
+pub fn any_data(part_bytes_max: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any_part(part_bytes_max), 0..4).prop_map(|parts| parts.concat())
 }

@@ -1,6 +1,5 @@
 //! `lagged`, `swpr` and `aes16` against their definitions, read word for word: every hash is computed anew from its
 //! window.
-#![allow(missing_docs)]
 // What the definitions say in real numbers is computed in them.
 #![allow(
     clippy::cast_precision_loss,
@@ -10,11 +9,9 @@
 )]
 #![allow(clippy::many_single_char_names)]
 
-mod common;
-
+use crate::common::{algorithm, any_data, any_sizes, cases, lengths, random_bytes};
 use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
-use common::{algorithm, any_data, any_sizes, cases, lengths, random_bytes};
 use proptest::prelude::*;
 use siltstone_chunk::{Chunker, Isa, Lagged, Sample, Sizes};
 

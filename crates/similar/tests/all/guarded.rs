@@ -1,11 +1,7 @@
 //! Nothing outside the chunk is touched: every form of every method runs on bytes that end where an inaccessible page
 //! begins, and on bytes that begin where one ends. Whatever reads further ends the process.
-#![cfg(target_os = "linux")]
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{forms, random_bytes};
+use crate::common::{forms, random_bytes};
 use siltstone_simd::guarded::Guarded;
 use siltstone_similar::sketch::{METHODS, Shape};
 

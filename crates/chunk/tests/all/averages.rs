@@ -1,9 +1,6 @@
 //! The average on random bytes is the expected size, for every algorithm.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{lengths, random_bytes};
+use crate::common::{lengths, random_bytes};
 use siltstone_chunk::{ALGORITHMS, Isa};
 
 #[test]

@@ -1,10 +1,8 @@
 //! Every method against its definition, read word for word: every hash is computed anew from its window. Every form
 //! against the scalar one, on every kind of data, at every length and alignment.
-#![allow(missing_docs, clippy::cast_possible_truncation, clippy::many_single_char_names)]
+#![allow(clippy::cast_possible_truncation, clippy::many_single_char_names)]
 
-mod common;
-
-use common::{any_data, cases, forms, random_bytes};
+use crate::common::{any_data, cases, forms, random_bytes};
 use proptest::prelude::*;
 use siltstone_similar::Isa;
 use siltstone_similar::sketch::{

@@ -1,12 +1,7 @@
 //! Regions come back as they were, and their payloads are the same on every instruction set.
-#![cfg(feature = "zstd")]
-#![allow(missing_docs)]
 
-#[path = "regions/mod.rs"]
-mod common;
-
-use common::pairs::{cases, random_bytes};
-use common::{Region, any_region, encoder};
+use crate::common::pairs::{cases, random_bytes};
+use crate::common::regions::{Region, any_region, encoder};
 use proptest::prelude::*;
 use siltstone_similar::Isa;
 use siltstone_similar::region::{Codec, Level, RegionDecoder, RegionEncoder};

@@ -4,12 +4,9 @@
 //!
 //! One line per case: base, change, length of the base, lengths of target and delta, BLAKE3 of target and delta, and
 //! the delta itself where it is short.
-#![allow(missing_docs)]
 
-mod pairs;
-
-use pairs::golden::{line, pair, path};
-use pairs::{codecs, target};
+use crate::common::pairs::golden::{line, pair, path};
+use crate::common::pairs::{codecs, target};
 use siltstone_similar::Isa;
 use siltstone_similar::delta::CopyInsert;
 

@@ -1,10 +1,7 @@
 //! Every form of every algorithm gives the cuts of the scalar one, on every kind of data, at every length and
 //! alignment; and keeps what the trait promises.
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{any_data, any_sizes, cases, forms, lengths, random_bytes, sizes};
+use crate::common::{any_data, any_sizes, cases, forms, lengths, random_bytes, sizes};
 use proptest::prelude::*;
 use siltstone_chunk::{ALGORITHMS, Isa, Sizes};
 

@@ -1,10 +1,6 @@
 //! Plain regions are frames that any zstd decoder reads, and the ones that zstd itself would write.
-#![cfg(feature = "zstd")]
-#![allow(missing_docs)]
 
-mod pairs;
-
-use pairs::{any_data, cases, random_bytes};
+use crate::common::pairs::{any_data, cases, random_bytes};
 use proptest::prelude::*;
 use siltstone_similar::region::{
     Codec, Level, REGION_BYTES_MAX, RegionDecoder, RegionEncoder, RegionError, ZSTD_LEVEL_DEFAULT, plain,

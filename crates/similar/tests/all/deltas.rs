@@ -1,9 +1,6 @@
 //! Deltas make what they were made of, and are the same on every instruction set.
-#![allow(missing_docs)]
 
-mod pairs;
-
-use pairs::{any_pair, cases, codecs, delta, edited, random_bytes, target};
+use crate::common::pairs::{Edit, any_edit, any_pair, cases, codecs, delta, edited, random_bytes, target};
 use proptest::prelude::*;
 use siltstone_similar::Isa;
 use siltstone_similar::delta::{
@@ -35,9 +32,9 @@ proptest! {
     fn what_was_encoded_before_does_not_matter(pairs in prop::collection::vec(any_pair(), 1..6)) {
         for mut used in codecs() {
             for pair in &pairs {
-                let delta = delta(&mut *used, pair);
+                let expected = delta(&mut *used, pair);
                 let mut fresh = codecs().into_iter().filter(|codec| codec.name() == used.name());
-                prop_assert!(fresh.any(|mut codec| pairs::delta(&mut *codec, pair) == delta), "{}", used.name());
+                prop_assert!(fresh.any(|mut codec| delta(&mut *codec, pair) == expected), "{}", used.name());
             }
         }
     }
@@ -80,11 +77,11 @@ proptest! {
     }
 
     #[test]
-    fn one_edit_costs_its_bytes_and_little_more(edit in pairs::any_edit()) {
+    fn one_edit_costs_its_bytes_and_little_more(edit in any_edit()) {
         let base = random_bytes("base", 20_000);
         let changed = edited(base.clone(), &edit);
         let inserted = match &edit {
-            pairs::Edit::Insert(_, bytes) | pairs::Edit::Replace(_, bytes) => bytes.len(),
+            Edit::Insert(_, bytes) | Edit::Replace(_, bytes) => bytes.len(),
             _ => 0,
         };
         let delta = delta(&mut CopyInsert::new(Isa::highest()), &(base, changed));

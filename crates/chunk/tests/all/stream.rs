@@ -1,10 +1,6 @@
 //! `StreamChunker` gives the chunks of the same bytes in one slice.
-#![cfg(feature = "std")]
-#![allow(missing_docs)]
 
-mod common;
-
-use common::{algorithm, cases, lengths, random_bytes, sizes};
+use crate::common::{algorithm, cases, lengths, random_bytes, sizes};
 use proptest::prelude::*;
 use siltstone_chunk::{ALGORITHMS, Chunker, GearNc2, Isa, Sizes, StreamBuffer, StreamChunker};
 use std::io::{self, ErrorKind, Read};
