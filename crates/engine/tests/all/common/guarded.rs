@@ -64,7 +64,7 @@ impl Refusing {
     }
 
     fn unless_refused(&self, name: &ObjectName) -> Result<(), StorageError> {
-        if name.kind() != self.kind {
+        if NameKind::from(name) != self.kind {
             return Ok(());
         }
         let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
