@@ -13,7 +13,7 @@ use std::process::Command;
 
 /// The version of glibc that is enough to run the program.
 const GLIBC: (u32, u32) = (2, 17);
-/// Packages of PyPI with the linker, and with what lets cargo use it.
+/// Python packages with the linker, and with what lets cargo use it.
 const ZIG: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
 /// Builds the program and sees that it is what it should be.

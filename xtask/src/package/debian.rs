@@ -16,17 +16,16 @@ const PLACES: [&str; 4] = [
     "usr/share/doc/siltstone/completions/silt.ps1",
 ];
 
-/// Files of `packaging/systemd`, and where they are installed.
-const UNITS: [(&str, &str); 5] = [
-    ("silt-serve.service", "usr/lib/systemd/system/silt-serve.service"),
-    ("silt-backup@.service", "usr/lib/systemd/system/silt-backup@.service"),
-    ("silt-backup@.timer", "usr/lib/systemd/system/silt-backup@.timer"),
-    ("silt.sysusers", "usr/lib/sysusers.d/silt.conf"),
-    ("silt-serve.default", "etc/default/silt-serve"),
-];
+/// Units of `packaging/systemd`: debhelper knows their place, and writes the scripts that they need.
+const UNITS: [&str; 3] = ["silt-serve.service", "silt-backup@.service", "silt-backup@.timer"];
+
+/// Other files there, and where they are installed.
+const SETTINGS: [(&str, &str); 2] =
+    [("silt.sysusers", "usr/lib/sysusers.d/silt.conf"), ("silt-serve.default", "etc/default/silt-serve")];
 
 /// More that the package must hold.
-const PAGES: [&str; 4] = [
+const PAGES: [&str; 5] = [
+    "usr/bin/silt",
     "usr/share/man/man1/silt.1.gz",
     "usr/share/man/man1/silt-backup.1.gz",
     "usr/share/doc/siltstone/copyright",
@@ -58,12 +57,15 @@ fn lay_out(release: &Release, root: &Path) -> Result<()> {
     for ((_, file), place) in COMPLETIONS.iter().zip(PLACES) {
         put(&release.made.join("completions").join(file), &root.join(place), 0o644)?;
     }
-    for (file, place) in UNITS {
+    for (file, place) in SETTINGS {
         put(&packaging("systemd").join(file), &root.join(place), 0o644)?;
     }
     put(&release.made.join("THIRD-PARTY"), &root.join("usr/share/doc/siltstone/THIRD-PARTY"), 0o644)?;
     tree::copy(&release.made.join("man"), &root.join("man"))?;
     tree::copy(&packaging("debian"), &root.join("debian"))?;
+    for unit in UNITS {
+        put(&packaging("systemd").join(unit), &root.join(format!("debian/siltstone.{unit}")), 0o644)?;
+    }
     let control = root.join("debian/control");
     fs::write(&control, filled(&fs::read_to_string(&control)?, release))?;
     Ok(fs::write(root.join("debian/changelog"), changelog(release)?)?)
@@ -89,8 +91,13 @@ fn holds_what_it_should(package: &Path) -> Result<()> {
     let contents = program::quietly(Command::new("dpkg-deb").arg("--contents").arg(package))?;
     let held: Vec<&str> =
         contents.lines().filter_map(|line| line.split_whitespace().nth(5)?.strip_prefix("./")).collect();
-    let wanted = PLACES.into_iter().chain(UNITS.map(|(_, place)| place)).chain(PAGES).chain(["usr/bin/silt"]);
-    let missing: Vec<&str> = wanted.filter(|file| !held.contains(file)).collect();
+    let units = UNITS.map(|unit| format!("lib/systemd/system/{unit}"));
+    let files = PLACES.into_iter().chain(SETTINGS.map(|(_, place)| place)).chain(PAGES);
+    let wanted = files.chain(units.iter().map(String::as_str));
+    // Debian moves its units from /lib to /usr/lib.
+    let lacks =
+        |file: &&str| !held.iter().any(|held| held.strip_prefix("usr/").unwrap_or(held) == *file || held == file);
+    let missing: Vec<&str> = wanted.filter(lacks).collect();
     ensure!(missing.is_empty(), "{} lacks {}", package.display(), missing.join(", "));
     eprintln!("{}: {} files and folders", package.display(), held.len());
     Ok(())
@@ -128,7 +135,7 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        for (file, _) in UNITS.into_iter().filter(|(_, place)| place.contains("/system/")) {
+        for file in UNITS {
             let unit = fs::read_to_string(packaging("systemd").join(file)).unwrap();
             // The program need not be installed here, and a template is looked at by an instance.
             let unit = unit.replace("ExecStart=/usr/bin/silt", "ExecStart=/bin/true");

@@ -24,19 +24,19 @@ pub(super) fn all() -> Result<String> {
     let linked = linked(&metadata)?;
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let packages = packages.filter(|package| !package["source"].is_null() && linked.contains(&text(&package["id"])));
-    let (mut list, mut texts) = (String::from(HEAD), BTreeMap::<String, Vec<String>>::new());
+    let (mut list, mut texts) = (vec![HEAD.to_owned()], BTreeMap::<String, Vec<String>>::new());
     for package in packages {
         let name = format!("{} {}", text(&package["name"]), text(&package["version"]));
-        list += &format!("\n{name}: {}", text(&package["license"]));
+        list.push(format!("{name}: {}", text(&package["license"])));
         for file in licences(Path::new(&text(&package["manifest_path"])))? {
             let words = String::from_utf8_lossy(&fs::read(file)?).trim().replace("\r\n", "\n");
             texts.entry(words).or_default().push(name.clone());
         }
     }
     for (words, names) in texts {
-        list += &format!("\n\n{}\n{}\n\n{words}", "=".repeat(80), names.join(", "));
+        list.push(format!("\n{}\n{}\n\n{words}", "=".repeat(80), names.join(", ")));
     }
-    Ok(list + "\n")
+    Ok(list.join("\n") + "\n")
 }
 
 /// Ids of the packages that the program needs when it runs, and of those they need.
