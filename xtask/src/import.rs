@@ -1,6 +1,6 @@
 //! Histories brought along: what restic and borg have kept of successive releases of a real source tree, and of files
-//! with everything that is odd about files, becomes series. Every version is restored by the program that kept it and by
-//! `silt`, and both are compared by rsync: content, owners, permissions, times, links, devices; of restic also
+//! with everything that is odd about files, becomes series. Every version is restored by the program that kept it and
+//! by `silt`, and both are compared by rsync: content, owners, permissions, times, links, devices; of restic also
 //! attributes and access control lists, which borg's tar does not hold.
 
 use anyhow::{Context, Result, bail, ensure};

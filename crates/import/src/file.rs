@@ -25,7 +25,7 @@ impl FileContent for BlobFile {
     fn is_same_as(&self, _: &EntryPath, mut bytes: &mut dyn Read) -> io::Result<bool> {
         let mut buffer = Vec::new();
         for id in &self.blobs {
-            let entry = self.repository.get_index_entry(id).map_err(|error| unreadable(id, &said(&error)))?;
+            let entry = self.repository.get_index_entry(id).map_err(|error| unreadable(id, &said(&*error)))?;
             let length = u64::from(entry.location.data_length());
             buffer.clear();
             (&mut bytes).take(length).read_to_end(&mut buffer)?;
@@ -74,7 +74,7 @@ impl ContentReader for BlobReader<'_> {
 impl BlobReader<'_> {
     fn load(&self, id: &DataId) -> io::Result<Bytes> {
         let blob = self.file.repository.get_blob_cached(&BlobId::from(*id), BlobType::Data);
-        let blob = blob.map_err(|error| unreadable(id, &said(&error)))?;
+        let blob = blob.map_err(|error| unreadable(id, &said(&*error)))?;
         if has_hash(&blob, id) { Ok(blob) } else { Err(unreadable(id, "its content does not have its hash")) }
     }
 

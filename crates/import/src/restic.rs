@@ -16,6 +16,7 @@ use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
 use siltstone_store::{ChunkNumber, SeriesId, SnapshotId};
 use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ struct Restic {
 
 /// Opens the repository in a folder and reads its index and its list of snapshots.
 pub(crate) fn open(folder: &Path, password: &[u8]) -> Result<Box<dyn ForeignRepository>, OpenError> {
-    let unreadable = |error: Box<RusticError>| OpenError::Unreadable(said(&error));
+    let unreadable = |error: Box<RusticError>| OpenError::Unreadable(said(&*error));
     // restic takes passwords for text.
     let password = std::str::from_utf8(password).map_err(|_| OpenError::WrongPassword)?;
     let mut options = RepositoryOptions::default();
@@ -117,8 +118,29 @@ impl ForeignRepository for Restic {
     }
 }
 
-/// What an error of the library says, in one line.
-pub(crate) fn said(error: &RusticError) -> String {
-    let text = error.display_log();
-    text.trim_start_matches("Error: ").split_whitespace().collect::<Vec<_>>().join(" ")
+/// What an error of the library and its causes say, in one line: without its heading, advice and backtrace.
+pub(crate) fn said(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(|error| message(&error.to_string())).collect::<Vec<_>>().join(": ")
+}
+
+fn message(text: &str) -> String {
+    let (_, message) = text.split_once("Message:\n").unwrap_or_default();
+    let message = if message.is_empty() { text } else { message };
+    message.lines().next().unwrap_or_default().trim().trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustic_core::ErrorKind;
+
+    #[test]
+    fn an_error_of_the_library_is_told_in_one_line() {
+        let inner = RusticError::new(ErrorKind::Cryptography, "MAC check failed.").attach_error_code("C001");
+        let outer =
+            RusticError::with_source(ErrorKind::Internal, "cannot read {name}", inner).attach_context("name", "it");
+        assert_eq!(said(&*outer), "cannot read it: MAC check failed");
+        assert_eq!(said(&std::io::Error::other("no such file")), "no such file");
+    }
 }

@@ -76,7 +76,7 @@ impl Walk {
     /// Reads the tree of a folder, and that of the snapshot before if it is another one.
     fn level(&self, path: Option<EntryPath>, tree: TreeId, base: Option<TreeId>) -> Result<Level, String> {
         let read = |id: &TreeId| self.repository.get_tree(id).map(|tree| tree.nodes);
-        let mut nodes = read(&tree).map_err(|error| said(&error))?;
+        let mut nodes = read(&tree).map_err(|error| said(&*error))?;
         // They are in order as restic writes them; a catalog takes them no other way.
         nodes.sort_by(|left, right| right.name().cmp(&left.name()));
         let before = match base {
