@@ -50,7 +50,9 @@ pub enum MountError {
         source: io::Error,
     },
     /// The address can be reached by other machines.
-    #[error("{address} can be reached by other machines: that takes a password, and leave to send all of it unencrypted")]
+    #[error(
+        "{address} can be reached by other machines: that takes a password, and leave to send all of it unencrypted"
+    )]
     OpenToOthers {
         /// The address.
         address: SocketAddr,

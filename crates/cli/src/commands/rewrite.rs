@@ -24,6 +24,7 @@ use std::io::{IsTerminal, stdin};
 /// host, tags and description. Without --forget nothing is changed: it is shown what would go, and the exact bytes that
 /// would come back.
 #[derive(Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct RewriteArgs {
     /// Snapshots: id, latest or latest~N [default: all that the filters let through, deleted and partial ones too]
     #[arg(value_name = "ID")]

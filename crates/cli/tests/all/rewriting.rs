@@ -24,12 +24,11 @@ fn listed(sandbox: &Sandbox) -> Vec<Value> {
 /// The bytes of all files of the repository.
 fn stored_bytes(folder: PathBuf) -> u64 {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
-    entries
-        .map(|entry| match entry.file_type().expect("a type").is_dir() {
-            true => stored_bytes(entry.path()),
-            false => entry.metadata().expect("status").len(),
-        })
-        .sum()
+    let bytes_of = |entry: std::fs::DirEntry| {
+        let metadata = entry.metadata().expect("status");
+        if metadata.is_dir() { stored_bytes(entry.path()) } else { metadata.len() }
+    };
+    entries.map(bytes_of).sum()
 }
 
 #[test]

@@ -21,8 +21,12 @@ use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::catalog::Entry;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
+/// Time without a byte after which a client is given up.
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
 /// Bytes of a request's body that are read, to be dropped: what properties are wanted does not matter.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
 /// Bytes of a file in one piece.
@@ -72,7 +76,7 @@ impl Service {
     pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Answer {
         let (head, body) = request.into_parts();
         // A longer one ends the connection, once it is answered.
-        let _ = Limited::new(body, REQUEST_BYTES_MAX).collect().await;
+        let _ = timeout(SILENCE, Limited::new(body, REQUEST_BYTES_MAX).collect()).await;
         let answered = spawn_blocking(move || self.answer_to(&head)).await;
         answered.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))
     }

@@ -1,6 +1,6 @@
 //! The server: its listener, its connections and their bounds, its end.
 
-use super::answer::{Credentials, Service};
+use super::answer::{Credentials, SILENCE, Service};
 use super::tree::Tree;
 use crate::{MEMORY_BYTES_DEFAULT, MountError, MountOptions, Tell};
 use hyper::Request;
@@ -30,8 +30,6 @@ const CONNECTIONS_MAX: usize = 64;
 const READERS_MAX: usize = 2 * CONNECTIONS_MAX;
 /// Bytes that a connection buffers.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// Time without a byte after which a client is given up.
-const SILENCE: Duration = Duration::from_secs(30);
 /// Time for requests under way to end when the server ends.
 const END_WITHIN: Duration = Duration::from_secs(5);
 /// Pause after a connection could not be taken.

@@ -50,8 +50,7 @@ pub(super) fn run(arguments: &WebdavArgs, context: &Context) -> Result<Done, Cli
     options.tell = Arc::new(move |problem| output.error(problem));
     let _working = Working::begin(|| ());
     let server = WebdavServer::start(repository, options)?;
-    let (address, repository_place) =
-        (format!("http://{}/", server.address()), place(&context.options)?.to_string());
+    let (address, repository_place) = (format!("http://{}/", server.address()), place(&context.options)?.to_string());
     if output.json {
         output.json(&Serving { message_type: "serving", address, repository: repository_place })?;
     } else {
