@@ -27,4 +27,5 @@ mod serving;
 mod sharing;
 mod terminal;
 mod undelete;
+mod words;
 mod write_only;
