@@ -19,6 +19,7 @@ use siltstone_store::config::older::OlderRecord;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
 use siltstone_store::storage::{CACHE_BYTES_DEFAULT, Cached, Latency, Storage};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::ffi::OsStringExt;
@@ -94,12 +95,14 @@ pub(crate) struct Opened {
     repository: Repository,
     output: Output,
     tells_healed: bool,
+    /// Objects of which it was told that they are damaged.
+    told: BTreeSet<String>,
 }
 
 impl Opened {
     /// A repository that is repaired: which containers its parity heals is what the repair tells.
     pub(crate) fn to_repair(repository: Repository, context: &Context) -> Self {
-        Self { repository, output: context.output, tells_healed: false }
+        Self { repository, output: context.output, tells_healed: false, told: BTreeSet::new() }
     }
 }
 
@@ -118,10 +121,15 @@ impl DerefMut for Opened {
 }
 
 impl Opened {
+    /// Notes objects of which the user knows by now that they are damaged.
+    pub(crate) fn was_told(&mut self, objects: impl Iterator<Item = String>) {
+        self.told.extend(objects);
+    }
+
     /// Says which containers were read with their parity.
     pub(crate) fn tell_healed(&self) {
-        for name in self.repository.healed().into_iter().filter(|_| self.tells_healed) {
-            let name = name.to_string();
+        let names = self.repository.healed().into_iter().filter(|_| self.tells_healed).map(|name| name.to_string());
+        for name in names.filter(|name| !self.told.contains(name)) {
             let text = format_args!("{name} is damaged and was read with its parity: run 'silt repair --read-data'");
             self.output.warn(text);
         }
@@ -270,7 +278,10 @@ fn unlock_at(
             opened => {
                 let repository = opened?;
                 key_hint::keep(repository.key_in_use(), &repository.storage().location());
-                return Ok((Opened { repository, output: context.output, tells_healed: true }, password));
+                return Ok((
+                    Opened { repository, output: context.output, tells_healed: true, told: BTreeSet::new() },
+                    password,
+                ));
             }
         }
     }

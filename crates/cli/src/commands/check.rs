@@ -52,7 +52,7 @@ pub(crate) struct CheckArgs {
 }
 
 pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliError> {
-    let repository = open_uncached(context)?;
+    let mut repository = open_uncached(context)?;
     let read_data = match (arguments.read_data, arguments.read_data_subset) {
         (true, _) => ReadData::All,
         (false, Some(subset)) => part(subset, &repository)?,
@@ -70,6 +70,7 @@ pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliE
         .with_restore_sample(sample);
     let report = context.session(&repository, &progress).check(&options)?;
     progress.end();
+    repository.was_told(report.findings.iter().map(|finding| finding.object.clone()));
     let seed = options.restore_sample.as_ref().map(|sample| sample.seed);
     let told = if context.output.json { tell_json(&report, seed, context) } else { tell(&report, seed, context) };
     told?;
@@ -110,27 +111,27 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
     let output = context.output;
     output.report(format_args!(
         "checked {}, {}, {}",
-        counted(report.series as u64, "series"),
-        counted(report.snapshots as u64, "snapshot"),
-        counted(report.containers as u64, "container")
+        counted(report.series, "series"),
+        counted(report.snapshots, "snapshot"),
+        counted(report.containers, "container")
     ))?;
     if report.containers_read > 0 {
         output.report(format_args!(
             "read {}, {}",
-            counted(report.containers_read as u64, "container"),
+            counted(report.containers_read, "container"),
             size(report.bytes_read)
         ))?;
     }
     if report.containers_fresh > 0 {
         output.report(format_args!(
             "not read again, because they were within that time: {}",
-            counted(report.containers_fresh as u64, "container")
+            counted(report.containers_fresh, "container")
         ))?;
     }
     if report.containers_left > 0 {
         output.report(format_args!(
             "the time is over; left for the next check: {}, {}",
-            counted(report.containers_left as u64, "container"),
+            counted(report.containers_left, "container"),
             size(report.bytes_left)
         ))?;
     }
@@ -149,14 +150,14 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
         output.report(format_args!(
             "left by a run that was interrupted or may not delete: {} ({}); the next backup or forget of that series \
              that may deletes what is left",
-            counted(report.orphans as u64, "object"),
+            counted(report.orphans, "object"),
             size(report.orphan_bytes)
         ))?;
     }
     if report.unprotected > 0 {
         output.report(format_args!(
             "without the parity that is wanted: {}; 'silt maintain' makes it",
-            counted(report.unprotected as u64, "container")
+            counted(report.unprotected, "container")
         ))?;
     }
     report.findings.iter().for_each(|finding| output.warn(format_args!("error: {}", line(finding))));

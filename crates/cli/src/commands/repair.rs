@@ -179,7 +179,7 @@ fn text(series: &SeriesPlan, shows_all: bool) -> String {
             .push("  nothing there says what the series was: bring back a copy of a file of its series/ folder".into());
         return lines.join("\n");
     }
-    let snapshots = counted(series.snapshots as u64, "snapshot");
+    let snapshots = counted(series.snapshots, "snapshot");
     match series.basis {
         Basis::Newest => {}
         Basis::Older(sequence) => {
@@ -193,9 +193,7 @@ fn text(series: &SeriesPlan, shows_all: bool) -> String {
         lines.extend(series.found.iter().map(|snapshot| format!("  found: {}", described(snapshot))));
     }
     lines.extend(series.aside.iter().map(|name| format!("  moved to aside/: {name}")));
-    lines.extend(
-        (series.protected > 0).then(|| format!("  gets parity: {}", counted(series.protected as u64, "container"))),
-    );
+    lines.extend((series.protected > 0).then(|| format!("  gets parity: {}", counted(series.protected, "container"))));
     lines.extend(series.damaged.iter().flat_map(|damaged| hurt_lines(damaged, series.drops_damaged, shows_all)));
     if !series.damaged.is_empty() && !series.drops_damaged {
         lines.push("  what the source still has is stored again by the next 'silt backup --force'".into());
@@ -223,17 +221,19 @@ fn hurt_lines(damaged: &DamagedSnapshot, is_dropped: bool, shows_all: bool) -> V
 }
 
 fn done(summary: &RepairSummary) -> String {
-    let part = |verb: &str, count: u64, noun: &str| (count > 0).then(|| format!("{verb} {}", counted(count, noun)));
+    let part = |verb: &str, count: u64, noun: &str, rest: &str| {
+        (count > 0).then(|| format!("{verb} {}{rest}", counted(count, noun)))
+    };
     let parts = [
-        Some(format!("repaired {}", counted(summary.series_repaired as u64, "series"))),
-        part("mended in both places", summary.objects_mended as u64, "object"),
-        part("healed", summary.containers_healed as u64, "container"),
-        part("parity made for", summary.containers_protected as u64, "container"),
-        part("brought back", summary.snapshots_found as u64, "snapshot"),
-        part("not whole", summary.snapshots_damaged as u64, "snapshot"),
-        part("dropped", summary.snapshots_dropped as u64, "snapshot"),
-        part("moved to aside/:", summary.objects_aside as u64, "object"),
-        part("not repaired:", summary.series_failed as u64, "series"),
+        Some(format!("repaired {}", counted(summary.series_repaired, "series"))),
+        part("mended", summary.objects_mended, "object", " in both places"),
+        part("healed", summary.containers_healed, "container", ""),
+        part("made parity for", summary.containers_protected, "container", ""),
+        part("brought back", summary.snapshots_found, "snapshot", ""),
+        part("left", summary.snapshots_damaged, "snapshot", " that cannot be restored whole"),
+        part("dropped", summary.snapshots_dropped, "snapshot", ""),
+        part("moved", summary.objects_aside, "object", " to aside/"),
+        part("could not repair", summary.series_failed, "series", ""),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

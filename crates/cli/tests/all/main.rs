@@ -30,4 +30,5 @@ mod sharing;
 mod terminal;
 mod undelete;
 mod webdav;
+mod words;
 mod write_only;

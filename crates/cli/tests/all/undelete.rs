@@ -36,7 +36,7 @@ fn a_deleted_snapshot_is_gone_for_every_command_but_those_that_bring_it_back() {
     let (sandbox, ids) = history();
     let marked = sandbox.run(&["forget", "--keep-deleted", "7d", "latest"]).ok().stdout;
     assert!(marked.starts_with("marked 1 snapshot as deleted until "), "{marked}");
-    assert!(marked.contains("1 deleted snapshots hold ") && marked.contains("--end-deleted"), "{marked}");
+    assert!(marked.contains("1 deleted snapshot holds ") && marked.contains("--end-deleted"), "{marked}");
     assert_eq!((listed(&sandbox, &[]), listed(&sandbox, &["--deleted"])), (ids[..2].to_vec(), ids[2..].to_vec()));
     let short = &ids[2][..8];
     for command in [&["ls", short][..], &["restore", short, "-t", "out"], &["dump", short, "/"], &["forget", short]] {
@@ -105,7 +105,7 @@ fn rules_pass_over_deleted_snapshots_and_end_those_whose_time_is_over() {
     assert!(marked.contains("mark 1 snapshot:") && marked.contains("(1 marked as deleted before)"), "{marked}");
     assert_eq!((listed(&sandbox, &[]), listed(&sandbox, &["--deleted"])), (ids[2..].to_vec(), ids[1..2].to_vec()));
     let kept = sandbox.run(&["forget", "--keep-last", "1"]).ok().stdout;
-    assert!(kept.contains("no snapshots were removed\n1 deleted snapshots hold "), "it says what holds space: {kept}");
+    assert!(kept.contains("no snapshots were removed\n1 deleted snapshot holds "), "it says what holds space: {kept}");
     let at_once = sandbox.run(&["forget", "--keep-last", "1", "--end-deleted"]).ok().stdout;
     assert!(at_once.contains("removed 1 snapshot (1 marked as deleted before)"), "{at_once}");
 }
