@@ -1,6 +1,8 @@
 //! Why the program ends without having done its work, and with which exit status.
 
+use crate::commands::schedule::ScheduleError;
 use crate::hint;
+use crate::profile::ProfileError;
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
 use siltstone_mount::MountError;
@@ -63,6 +65,14 @@ pub(crate) enum CliError {
     RepositoryFile { path: PathBuf, source: io::Error },
     #[error("the place in {path} is empty: put the repository's path on its first line")]
     RepositoryFileEmpty { path: PathBuf },
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
+    Schedule(Box<ScheduleError>),
+    #[error("the hook '{name}' of 'silt {command}' failed: its line {number} ended with {reason}")]
+    Hook { command: String, name: &'static str, number: usize, reason: String },
+    #[error("source {number} of {of} failed: {}", .error.message())]
+    Source { number: usize, of: usize, error: Box<CliError> },
     #[error(transparent)]
     Place(#[from] PlaceError),
     #[error(transparent)]
@@ -179,6 +189,7 @@ impl CliError {
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
+            Self::Source { error, .. } => error.exit_status(),
             Self::GroupEmptied { .. }
             | Self::Engine(
                 EngineError::DangerousTarget { .. }
@@ -214,6 +225,17 @@ impl CliError {
             cause = error.source();
         }
         hint::added_to(message, self.hint())
+    }
+
+    /// The message for others than whoever runs the command: commands that are named in it may hold passwords.
+    pub(crate) fn message_without_secrets(&self) -> String {
+        match self {
+            Self::PasswordCommand { reason, .. } => format!("the password command failed: {reason}"),
+            Self::Source { number, of, error } => {
+                format!("source {number} of {of} failed: {}", error.message_without_secrets())
+            }
+            error => error.message(),
+        }
     }
 
     fn hint(&self) -> Option<Cow<'static, str>> {

@@ -21,21 +21,24 @@ mod password;
 mod patterns;
 mod place;
 mod prices;
+mod profile;
 mod progress;
 mod render;
 mod repository;
 mod retry;
+mod run;
 mod short_help;
 
 use args::{Cli, Command};
-use clap::{CommandFactory, FromArgMatches};
+use clap::CommandFactory;
 use commands::{
     backup, check, copy, diff, dump, find, forget, generate, history, import, init, key, label, ls, maintain, mount,
-    policy, prune, repair, restore, serve, snapshots, stats, undelete, unlock, version,
+    policy, prune, repair, restore, schedule, serve, show_config, snapshots, stats, undelete, unlock, version,
 };
 use context::Context;
-use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
+use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE};
 use output::error_line;
+use profile::{Asked, NotUnderstood};
 use render::visible;
 use serde::Serialize;
 use siltstone_engine::fs::raise_open_file_limit;
@@ -43,22 +46,24 @@ use std::process::ExitCode;
 
 /// The program: parses, runs, tells how it went.
 fn main() -> ExitCode {
-    let parsed = short_help::arranged(Cli::command()).try_get_matches();
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
-        Err(error) => return not_understood(&error),
+    let mut asked = match profile::asked(short_help::arranged(Cli::command())) {
+        Ok(asked) => asked,
+        Err(NotUnderstood::Line(error)) => return not_understood(&error),
+        Err(NotUnderstood::Profile(error)) => {
+            print_error(wants_json(), EXIT_FAILED, &error.to_string());
+            return ExitCode::from(EXIT_FAILED);
+        }
     };
     interrupt::listen();
     raise_open_file_limit();
-    let context = Context::new(cli.global);
+    let context = Context::new(std::mem::take(&mut asked.global));
     let output = context.output;
-    log::listen(output, matches!(cli.command, Command::Serve(_)));
-    match environment::check().and_then(|()| run_within_limits(&cli.command, context)) {
+    log::listen(output, asked.parts.iter().any(|part| matches!(part.command, Command::Serve(_))));
+    match environment::check().and_then(|()| run_within_limits(&asked, context)) {
         Ok(Done::Whole) => ExitCode::SUCCESS,
         Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),
         Err(error) => {
-            // Whatever a run that was asked to stop fell over, it ended because of that.
-            let code = if interrupt::is_asked() { EXIT_INTERRUPTED } else { error.exit_status() };
+            let code = run::exit_status(&error);
             if !error.is_closed_pipe() {
                 print_error(output.json, code, &error.message());
             }
@@ -67,14 +72,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_within_limits(command: &Command, context: Context) -> Result<Done, CliError> {
+fn run_within_limits(asked: &Asked, context: Context) -> Result<Done, CliError> {
     let context = context.within_limits()?;
-    let done = run(command, &context)?;
+    let done = run::run(asked, &context, |part| run(&part.command, asked, &context))?;
     context.tell_unused_limits();
     Ok(done)
 }
 
-fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
+fn run(command: &Command, asked: &Asked, context: &Context) -> Result<Done, CliError> {
     match command {
         Command::Init(arguments) => init::run(arguments, context),
         Command::Backup(arguments) => backup::run(arguments, context),
@@ -100,7 +105,9 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Stats(arguments) => stats::run(arguments, context),
         Command::Key(arguments) => key::run(arguments, context),
         Command::Unlock(arguments) => unlock::run(arguments, context),
+        Command::Schedule(arguments) => schedule::run(arguments, asked.profile.as_ref(), context),
         Command::Serve(arguments) => serve::run(arguments, context),
+        Command::ShowConfig(arguments) => show_config::run(arguments, asked.profile.as_ref(), context),
         Command::Version(arguments) => version::run(arguments, context),
         Command::Generate(arguments) => generate::run(arguments, short_help::arranged(Cli::command())),
     }
@@ -108,13 +115,17 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
 
 /// Help and version are answers; anything else is an error of the caller.
 fn not_understood(error: &clap::Error) -> ExitCode {
-    let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    if error.use_stderr() && wants_json {
+    if error.use_stderr() && wants_json() {
         print_error(true, EXIT_FAILED, error.to_string().trim_end());
     } else {
         let _ = error.print();
     }
     if error.use_stderr() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS }
+}
+
+/// Tells whether JSON is asked for, where the command line cannot be read.
+fn wants_json() -> bool {
+    std::env::args_os().any(|argument| argument == "--json")
 }
 
 /// `message_type` `exit_error`.

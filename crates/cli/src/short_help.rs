@@ -3,7 +3,7 @@
 use clap::{Arg, Command};
 
 /// Options of all commands that every short help shows.
-const GLOBAL: &[&str] = &["repo", "password-file", "json", "quiet", "verbose"];
+const GLOBAL: &[&str] = &["repo", "password-file", "profile", "json", "quiet", "verbose"];
 
 /// Own options of the commands that have many, as their short help shows them; that of the others shows all.
 const OWN: &[(&str, &[&str])] = &[
@@ -56,6 +56,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "\
 silt backup ~/work --tag work --exclude '*.o'
 silt backup / --one-file-system --exclude-caches
+silt -P home backup
 silt backup --stdin-from-command --stdin-filename all.sql -- pg_dumpall",
     ),
     (
@@ -85,6 +86,7 @@ silt diff latest~1 latest
 silt diff --live latest:/etc",
     ),
     ("mount", "silt mount /mnt/backups"),
+    ("schedule", "silt -P home schedule install"),
     (
         "check",
         "\
