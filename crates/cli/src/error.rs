@@ -71,8 +71,8 @@ pub(crate) enum CliError {
     Schedule(Box<ScheduleError>),
     #[error("the hook '{name}' of 'silt {command}' failed: its line {number} ended with {reason}")]
     Hook { command: String, name: &'static str, number: usize, reason: String },
-    #[error("source {number} of {of} failed: {}", .error.message())]
-    Source { number: usize, of: usize, error: Box<CliError> },
+    #[error("{failed} of {of} sources failed, as told above")]
+    Sources { failed: usize, of: usize, number: usize, first: Box<CliError> },
     #[error(transparent)]
     Place(#[from] PlaceError),
     #[error(transparent)]
@@ -189,7 +189,7 @@ impl CliError {
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
-            Self::Source { error, .. } => error.exit_status(),
+            Self::Sources { first, .. } => first.exit_status(),
             Self::GroupEmptied { .. }
             | Self::Engine(
                 EngineError::DangerousTarget { .. }
@@ -231,8 +231,8 @@ impl CliError {
     pub(crate) fn message_without_secrets(&self) -> String {
         match self {
             Self::PasswordCommand { reason, .. } => format!("the password command failed: {reason}"),
-            Self::Source { number, of, error } => {
-                format!("source {number} of {of} failed: {}", error.message_without_secrets())
+            Self::Sources { failed, of, number, first } => {
+                format!("{failed} of {of} sources failed: source {number}: {}", first.message_without_secrets())
             }
             error => error.message(),
         }

@@ -150,7 +150,7 @@ mod tests {
         let backup = command.find_subcommand_mut("backup").expect("a command");
         let options = |help: &str| help.lines().filter(|line| line.trim_start().starts_with('-')).count();
         let (short, long) = (backup.render_help().to_string(), backup.render_long_help().to_string());
-        assert!(options(&short) <= 18 && options(&long) > 60, "{short}");
+        assert!(options(&short) <= 19 && options(&long) > 60, "{short}");
         assert!(short.contains("--help tells") && long.contains("pg_dumpall"), "{long}");
     }
 }

@@ -130,6 +130,7 @@ impl<'g> Given<'g> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::settings::name_of;
     use super::*;
     use crate::args::Cli;
     use clap::CommandFactory;
@@ -154,7 +155,7 @@ mod tests {
     fn the_variables_of_options_are_those_that_their_help_names() {
         for command in commands() {
             for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
-                let Some(option) = argument.get_long() else { continue };
+                let Some(option) = argument.get_long().and(name_of(argument)) else { continue };
                 let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
                 let known: &[&str] = group(option).map_or(&[], |group| group.variables);
                 for variable in variables_in(&help) {

@@ -252,7 +252,7 @@ fn one_line(error: &clap::Error) -> String {
 }
 
 /// The name that a profile has for an argument: its long name, or that of the arguments without one.
-fn name_of(argument: &Arg) -> Option<&str> {
+pub(super) fn name_of(argument: &Arg) -> Option<&str> {
     let name = match argument.get_long() {
         Some(long) => long,
         None if argument.is_positional() => argument.get_id().as_str(),

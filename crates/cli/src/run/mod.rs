@@ -124,7 +124,7 @@ fn parts(
     if let [part] = asked.parts.as_slice() {
         return command(part);
     }
-    let (mut done, mut failed, count) = (Done::Whole, None, asked.parts.len());
+    let (mut done, mut failed, count) = (Done::Whole, Vec::new(), asked.parts.len());
     for (number, part) in (1..).zip(&asked.parts) {
         let source = part.source.as_deref().unwrap_or_default();
         context.output.report(format_args!("source {number} of {count}: {source}"))?;
@@ -133,7 +133,7 @@ fn parts(
             Err(error) if FINAL.contains(&exit_status(&error)) => return Err(error),
             Err(error) => {
                 context.output.error(format_args!("source {number} ({source}): {}", error.message()));
-                failed.get_or_insert((number, error));
+                failed.push((number, error));
             }
         }
         if interrupt::is_asked() {
@@ -143,8 +143,11 @@ fn parts(
             context.output.report("")?;
         }
     }
-    match failed {
+    let number_failed = failed.len();
+    match failed.into_iter().next() {
         None => Ok(done),
-        Some((number, error)) => Err(CliError::Source { number, of: count, error: Box::new(error) }),
+        Some((number, error)) => {
+            Err(CliError::Sources { failed: number_failed, of: count, number, first: Box::new(error) })
+        }
     }
 }

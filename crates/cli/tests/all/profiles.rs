@@ -65,7 +65,11 @@ fn one_source_that_fails_does_not_keep_the_others_from_being_backed_up() {
         format!("[[backup.sources]]\npaths = '{source}/absent'\n[[backup.sources]]\npaths = '{source}/two'\n");
     profile(&sandbox, "p", &(access(&sandbox) + &sources));
     let failed = run_by_profile(&sandbox, "-P p backup").exits(1);
-    assert!(failed.stderr.contains("source 1 of 2 failed"), "{}", failed.stderr);
+    assert!(
+        failed.stderr.contains("source 1 (") && failed.stderr.contains("1 of 2 sources failed"),
+        "{}",
+        failed.stderr
+    );
     assert_eq!(paths_of_snapshots(&sandbox), [format!("{source}/two")]);
     let wrong = ran(sandbox.silt().env("SILT_PASSWORD", "wrong").args(["-P", "p", "backup"])).exits(12);
     assert_eq!(wrong.stderr.matches("wrong password").count(), 1, "told once: {}", wrong.stderr);

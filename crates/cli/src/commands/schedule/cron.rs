@@ -33,9 +33,12 @@ impl Cron {
         Ok(!own.is_empty())
     }
 
-    /// The lines that the profile has.
+    /// The lines that the profile has; none where there is no cron.
     pub(super) fn lines(&self, profile: &str) -> Result<Vec<String>, ScheduleError> {
-        Ok(without(&read()?, profile).1)
+        match read() {
+            Err(error) if error.is_absent() => Ok(Vec::new()),
+            crontab => Ok(without(&crontab?, profile).1),
+        }
     }
 }
 

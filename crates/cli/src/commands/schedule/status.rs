@@ -58,7 +58,7 @@ fn installed(scheduler: &Scheduler, profile: &str) -> Result<BTreeMap<&'static s
     match scheduler {
         Scheduler::Systemd(systemd) => {
             let there = SCHEDULED.into_iter().filter(|command| systemd.has(profile, command));
-            there.map(|command| Ok((command, systemd.next(profile, command)?))).collect()
+            Ok(there.map(|command| (command, systemd.next(profile, command))).collect())
         }
         Scheduler::Cron(cron) => {
             let lines = cron.lines(profile)?;
@@ -73,7 +73,11 @@ fn table(commands: &[CommandJson]) -> String {
     let mut table = Table::new(vec!["Command", "Schedule", "Next", "Last run", "Took", "Result"]);
     for one in commands {
         let text = |text: Option<&String>| text.cloned().unwrap_or_default();
-        let next = if one.installed { text(one.next.as_ref()) } else { "not installed".to_owned() };
+        let next = match &one.next {
+            Some(next) => next.clone(),
+            None if one.installed => "unknown".to_owned(),
+            None => "not installed".to_owned(),
+        };
         let last = |of: fn(&Record) -> String| one.last.as_ref().map(of).unwrap_or_default();
         let cells = [
             one.command.clone(),

@@ -83,11 +83,11 @@ impl Systemd {
         self.folder.join(unit(profile, command, "timer")).exists()
     }
 
-    /// When a command runs next, in systemd's words.
-    pub(super) fn next(&self, profile: &str, command: &str) -> Result<Option<String>, ScheduleError> {
+    /// When a command runs next, in systemd's words; `None` where it does not say.
+    pub(super) fn next(&self, profile: &str, command: &str) -> Option<String> {
         let timer = unit(profile, command, "timer");
-        let shown = self.systemctl(&["show", &timer, "--property=NextElapseUSecRealtime", "--value"])?;
-        Ok(Some(shown.trim().to_owned()).filter(|next| !next.is_empty()))
+        let shown = self.systemctl(&["show", &timer, "--property=NextElapseUSecRealtime", "--value"]).ok()?;
+        Some(shown.trim().to_owned()).filter(|next| !next.is_empty())
     }
 
     fn systemctl(&self, arguments: &[&str]) -> Result<String, ToolError> {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 /// A program did not do what it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
-    #[error("cannot start '{program}': {source}")]
+    #[error("cannot start '{program}': {source}; is it installed?")]
     NotStarted { program: &'static str, source: io::Error },
     #[error("'{program} {arguments}' failed: {said}")]
     Failed { program: &'static str, arguments: String, said: String },
