@@ -14,7 +14,6 @@ use crate::environment;
 use crate::error::{CliError, Done};
 use crate::profile::Profile;
 use clap::{Args, Subcommand, ValueEnum};
-use cron::Cron;
 use job::Job;
 use std::path::Path;
 use systemd::Systemd;
@@ -90,7 +89,7 @@ pub(crate) enum ScheduleError {
 /// Whoever runs commands at their times.
 enum Scheduler {
     Systemd(Systemd),
-    Cron(Cron),
+    Cron,
 }
 
 impl Scheduler {
@@ -101,7 +100,7 @@ impl Scheduler {
             Choice::Cron => false,
         };
         if !runs_systemd {
-            return Ok(Self::Cron(Cron));
+            return Ok(Self::Cron);
         }
         let is_user = arguments.user || !environment::is_root();
         Systemd::new(is_user).map(Self::Systemd)
@@ -135,7 +134,7 @@ fn install(profile: &Profile, scheduler: &Scheduler, context: &Context) -> Resul
     }
     match scheduler {
         Scheduler::Systemd(systemd) => systemd.install(&profile.name, &jobs)?,
-        Scheduler::Cron(cron) => cron.install(&profile.name, &jobs)?,
+        Scheduler::Cron => cron::install(&profile.name, &jobs)?,
     }
     for Job { command, when, .. } in &jobs {
         context.output.report(format_args!("installed: silt {command}, {when}"))?;
@@ -150,7 +149,7 @@ fn install(profile: &Profile, scheduler: &Scheduler, context: &Context) -> Resul
 fn remove(profile: &Profile, scheduler: &Scheduler, context: &Context) -> Result<(), CliError> {
     let was_there = match scheduler {
         Scheduler::Systemd(systemd) => systemd.remove(&profile.name)?,
-        Scheduler::Cron(cron) => cron.remove(&profile.name)?,
+        Scheduler::Cron => cron::remove(&profile.name)?,
     };
     let name = &profile.name;
     let text = if was_there { "removed the schedule of" } else { "nothing is installed for" };

@@ -24,7 +24,7 @@ use toml::Table;
 
 /// The profile that is used where none is named, if it is there.
 const DEFAULT: &str = "default";
-/// Names of options of switches whose commands change nothing.
+/// Id of the switch by which a command only says what it would do.
 const REHEARSAL: &str = "dry_run";
 /// Commands that know no profile, so that a broken one does not stop them.
 const WITHOUT_PROFILE: [&str; 2] = ["generate", "version"];

@@ -11,41 +11,43 @@ struct Group {
     variables: &'static [&'static str],
 }
 
-const fn one(option: &'static [&'static str], variable: &'static [&'static str]) -> Group {
-    Group { options: option, variables: variable }
+impl Group {
+    const fn new(options: &'static [&'static str], variables: &'static [&'static str]) -> Self {
+        Self { options, variables }
+    }
 }
 
 const GROUPS: &[Group] = &[
-    one(&["repo", "repository-file"], &["SILT_REPOSITORY", "SILT_REPOSITORY_FILE"]),
-    one(
+    Group::new(&["repo", "repository-file"], &["SILT_REPOSITORY", "SILT_REPOSITORY_FILE"]),
+    Group::new(
         &["password-file", "password-command", "insecure-no-password"],
         &["SILT_PASSWORD", "SILT_PASSWORD_FILE", "SILT_PASSWORD_COMMAND"],
     ),
-    one(&["from-repo", "from-repository-file"], &["SILT_FROM_REPOSITORY", "SILT_FROM_REPOSITORY_FILE"]),
-    one(
+    Group::new(&["from-repo", "from-repository-file"], &["SILT_FROM_REPOSITORY", "SILT_FROM_REPOSITORY_FILE"]),
+    Group::new(
         &["from-password-file", "from-password-command", "from-insecure-no-password"],
         &["SILT_FROM_PASSWORD", "SILT_FROM_PASSWORD_FILE", "SILT_FROM_PASSWORD_COMMAND"],
     ),
-    one(&["key-hint"], &["SILT_KEY_HINT"]),
-    one(&["from-key-hint"], &["SILT_FROM_KEY_HINT"]),
-    one(&["cacert"], &["SILT_CACERT"]),
-    one(&["cache-dir", "no-cache"], &["SILT_CACHE_DIR"]),
-    one(&["compression"], &["SILT_COMPRESSION"]),
-    one(&["deltas"], &["SILT_DELTAS"]),
-    one(&["preset"], &["SILT_PRESET"]),
-    one(&["prices"], &["SILT_PRICES"]),
-    one(&["shrink-guard", "allow-shrink"], &["SILT_SHRINK_GUARD"]),
-    one(&["sftp-command"], &["SILT_SFTP_COMMAND"]),
-    one(&["sftp-args"], &["SILT_SFTP_ARGS"]),
-    one(&["rclone-program"], &["SILT_RCLONE_PROGRAM"]),
-    one(&["rclone-args"], &["SILT_RCLONE_ARGS"]),
-    one(&["rclone-one-writer"], &["SILT_RCLONE_ONE_WRITER"]),
-    one(&["limit-upload"], &["SILT_LIMIT_UPLOAD"]),
-    one(&["limit-download"], &["SILT_LIMIT_DOWNLOAD"]),
-    one(&["host"], &["SILT_HOST"]),
-    one(&["verify-written", "no-verify-written"], &[]),
+    Group::new(&["key-hint"], &["SILT_KEY_HINT"]),
+    Group::new(&["from-key-hint"], &["SILT_FROM_KEY_HINT"]),
+    Group::new(&["cacert"], &["SILT_CACERT"]),
+    Group::new(&["cache-dir", "no-cache"], &["SILT_CACHE_DIR"]),
+    Group::new(&["compression"], &["SILT_COMPRESSION"]),
+    Group::new(&["deltas"], &["SILT_DELTAS"]),
+    Group::new(&["preset"], &["SILT_PRESET"]),
+    Group::new(&["prices"], &["SILT_PRICES"]),
+    Group::new(&["shrink-guard", "allow-shrink"], &["SILT_SHRINK_GUARD"]),
+    Group::new(&["sftp-command"], &["SILT_SFTP_COMMAND"]),
+    Group::new(&["sftp-args"], &["SILT_SFTP_ARGS"]),
+    Group::new(&["rclone-program"], &["SILT_RCLONE_PROGRAM"]),
+    Group::new(&["rclone-args"], &["SILT_RCLONE_ARGS"]),
+    Group::new(&["rclone-one-writer"], &["SILT_RCLONE_ONE_WRITER"]),
+    Group::new(&["limit-upload"], &["SILT_LIMIT_UPLOAD"]),
+    Group::new(&["limit-download"], &["SILT_LIMIT_DOWNLOAD"]),
+    Group::new(&["host"], &["SILT_HOST"]),
+    Group::new(&["verify-written", "no-verify-written"], &[]),
     // What a backup reads.
-    one(
+    Group::new(
         &[
             "paths",
             SOURCES,

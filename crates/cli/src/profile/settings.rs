@@ -185,7 +185,8 @@ impl Section<'_> {
         let options = own.chain(global).filter_map(name_of);
         match self.command {
             Some(own) => {
-                unknown(&format!("option of 'silt {}'", own.get_name()), key, options.chain([HOOKS, SCHEDULE]))
+                let more = [HOOKS, SCHEDULE].into_iter().filter(|_| SCHEDULED.contains(&own.get_name()));
+                unknown(&format!("option of 'silt {}'", own.get_name()), key, options.chain(more))
             }
             None => {
                 let commands = self.program.get_subcommands().map(Command::get_name);

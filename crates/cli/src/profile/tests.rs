@@ -48,6 +48,7 @@ fn unknown_keys_are_refused_with_a_suggestion() {
     refused("[backup]\nshedule = 'daily'", &["did you mean 'schedule'?"]);
     refused("profile = 'other'", &["'profile'"]);
     refused("[snapshots]\nschedule = 'daily'", &["'schedule'"]);
+    assert!(!read("[snapshots]\nschedule = 'daily'").expect_err("refused").contains("did you mean 'schedule'"));
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl Record {
             Status::Failed => format!("FAILED with exit status {}", self.exit_code),
         };
         let line = format!("silt {} on {}{profile}: {how}", self.command, self.host);
-        visible(line.as_bytes()).to_string()
+        visible(line.as_bytes())
     }
 }
 

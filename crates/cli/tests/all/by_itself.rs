@@ -24,10 +24,12 @@ fn with_profile(more: &str) -> Sandbox {
 fn noting_hooks(before: &str, after: &str) -> String {
     let note =
         |name: &str| format!("{name} = 'echo {name} $SILT_HOOK $SILT_COMMAND $SILT_STATUS $SILT_EXIT_CODE >> notes'\n");
-    let mut text = "[backup.hooks]\n".to_owned();
-    text += &format!("before = ['echo before $SILT_PROFILE >> notes', '{before}']\n");
-    text += &format!("after = ['echo after $SILT_STATUS $SILT_EXIT_CODE >> notes', '{after}']\n");
-    text + &note("failed") + &note("finally")
+    format!(
+        "[backup.hooks]\nbefore = ['echo before $SILT_PROFILE >> notes', '{before}']\n\
+         after = ['echo after $SILT_STATUS $SILT_EXIT_CODE >> notes', '{after}']\n{}{}",
+        note("failed"),
+        note("finally")
+    )
 }
 
 fn notes(sandbox: &Sandbox) -> Vec<String> {

@@ -122,6 +122,10 @@ fn a_profiles_variables_reach_the_programs_that_are_started() {
     run_by_profile(&sandbox, "-P p snapshots").ok();
     let mut silt = sandbox.silt_without_password();
     ran(silt.env("ANSWER", "wrong").args(["-P", "p", "snapshots"])).exits(12);
+    let program = "sftp-command = 'sh -c \"printenv ANSWER > seen; echo Permission denied >&2; exit 1\"'\n";
+    profile(&sandbox, "far", &format!("repo = 'sftp:host:/x'\n{program}[environment]\nANSWER = 'here'\n"));
+    run_by_profile(&sandbox, "-P far snapshots").exits(1);
+    assert_eq!(fs::read_to_string(sandbox.path("seen")).expect("it ran"), "here\n");
     let text = format!("repo = '{repository}'\n[environment]\nSILT_PASSWORD = 'secret'\n");
     profile(&sandbox, "p", &text);
     run_by_profile(&sandbox, "-P p snapshots").ok();

@@ -3,42 +3,38 @@
 use super::ScheduleError;
 use super::job::Job;
 use super::tool::{ToolError, run};
+use std::borrow::Cow;
 
 /// What `crontab` says where the user has none; the second is busybox.
 const NONE: [&str; 2] = ["no crontab for", "No such file or directory"];
 /// Names of days, from Sunday on as cron counts them.
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// The user's crontab.
-pub(super) struct Cron;
+/// Installs jobs in the place of those that the profile had.
+pub(super) fn install(profile: &str, jobs: &[Job]) -> Result<(), ScheduleError> {
+    let lines = jobs.iter().map(line).collect::<Result<Vec<_>, _>>()?;
+    let [begin, end] = marks(profile);
+    let (others, _) = without(&read()?, profile);
+    let text = format!("{others}{begin}\n{}\n{end}\n", lines.join("\n"));
+    Ok(run("crontab", &["-"], &text).map(drop)?)
+}
 
-impl Cron {
-    /// Installs jobs in the place of those that the profile had.
-    pub(super) fn install(&self, profile: &str, jobs: &[Job]) -> Result<(), ScheduleError> {
-        let lines = jobs.iter().map(line).collect::<Result<Vec<_>, _>>()?;
-        let [begin, end] = marks(profile);
-        let (others, _) = without(&read()?, profile);
-        let text = format!("{others}{begin}\n{}\n{end}\n", lines.join("\n"));
-        Ok(run("crontab", &["-"], &text).map(drop)?)
+/// Removes what the profile has. Returns whether there was anything.
+pub(super) fn remove(profile: &str) -> Result<bool, ScheduleError> {
+    let (others, own) = without(&read()?, profile);
+    match (own.is_empty(), others.is_empty()) {
+        (true, _) => {}
+        (false, true) => drop(run("crontab", &["-r"], "")?),
+        (false, false) => drop(run("crontab", &["-"], &others)?),
     }
+    Ok(!own.is_empty())
+}
 
-    /// Removes what the profile has. Returns whether there was anything.
-    pub(super) fn remove(&self, profile: &str) -> Result<bool, ScheduleError> {
-        let (others, own) = without(&read()?, profile);
-        match (own.is_empty(), others.is_empty()) {
-            (true, _) => {}
-            (false, true) => drop(run("crontab", &["-r"], "")?),
-            (false, false) => drop(run("crontab", &["-"], &others)?),
-        }
-        Ok(!own.is_empty())
-    }
-
-    /// The lines that the profile has; none where there is no cron.
-    pub(super) fn lines(&self, profile: &str) -> Result<Vec<String>, ScheduleError> {
-        match read() {
-            Err(error) if error.is_absent() => Ok(Vec::new()),
-            crontab => Ok(without(&crontab?, profile).1),
-        }
+/// The lines that the profile has; none where there is no cron.
+pub(super) fn lines(profile: &str) -> Result<Vec<String>, ScheduleError> {
+    match read() {
+        Err(error) if error.is_absent() => Ok(Vec::new()),
+        crontab => Ok(without(&crontab?, profile).1),
     }
 }
 
@@ -78,7 +74,7 @@ fn without(crontab: &str, profile: &str) -> (String, Vec<String>) {
 fn line(job: &Job) -> Result<String, ScheduleError> {
     let not_of_cron = || ScheduleError::NotOfCron { when: job.when.clone(), command: job.command.clone() };
     let fields = fields(&job.when).ok_or_else(not_of_cron)?;
-    let quoted = |word: &str| shlex::try_quote(word).map(|word| word.into_owned()).map_err(|_| not_of_cron());
+    let quoted = |word: &str| shlex::try_quote(word).map(Cow::into_owned).map_err(|_| not_of_cron());
     let set = job.variables.iter().map(|(name, value)| Ok(format!("{name}={}", quoted(value)?)));
     let words = job.words.iter().map(|word| quoted(word));
     let run = ["nice -n 10".to_owned()].into_iter().map(Ok);

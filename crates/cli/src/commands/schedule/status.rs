@@ -1,7 +1,7 @@
 //! What is installed, when it runs next, and how it went last.
 
 use super::job::Job;
-use super::{ScheduleError, Scheduler};
+use super::{ScheduleError, Scheduler, cron};
 use crate::context::Context;
 use crate::environment::store_time;
 use crate::error::CliError;
@@ -60,8 +60,8 @@ fn installed(scheduler: &Scheduler, profile: &str) -> Result<BTreeMap<&'static s
             let there = SCHEDULED.into_iter().filter(|command| systemd.has(profile, command));
             Ok(there.map(|command| (command, systemd.next(profile, command))).collect())
         }
-        Scheduler::Cron(cron) => {
-            let lines = cron.lines(profile)?;
+        Scheduler::Cron => {
+            let lines = cron::lines(profile)?;
             let line = |command| lines.iter().find(|line| line.ends_with(&format!(" {command} --quiet")));
             let fields = |line: &String| line.split(' ').take(5).collect::<Vec<_>>().join(" ");
             Ok(SCHEDULED.into_iter().filter_map(|command| Some((command, Some(fields(line(command)?))))).collect())

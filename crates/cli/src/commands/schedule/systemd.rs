@@ -30,13 +30,13 @@ impl Systemd {
     pub(super) fn install(&self, profile: &str, jobs: &[Job]) -> Result<(), ScheduleError> {
         jobs.iter().try_for_each(check)?;
         let is_gone = |command: &&str| jobs.iter().all(|job| job.command != **command);
-        let gone: Vec<&str> = SCHEDULED.into_iter().filter(|command| is_gone(&command)).collect();
+        let gone: Vec<&str> = SCHEDULED.into_iter().filter(|command| is_gone(command)).collect();
         self.remove_units(profile, &gone)?;
-        std::fs::create_dir_all(&self.folder).map_err(|source| self.not_written(&self.folder, source))?;
+        std::fs::create_dir_all(&self.folder).map_err(|source| not_written(&self.folder, source))?;
         for job in jobs {
             for (ending, text) in [("service", self.service(job)), ("timer", timer(job))] {
                 let path = self.folder.join(unit(profile, &job.command, ending));
-                replace(&path, text, 0o644).map_err(|source| self.not_written(&path, source))?;
+                replace(&path, text, 0o644).map_err(|source| not_written(&path, source))?;
             }
         }
         self.systemctl(&["daemon-reload"])?;
@@ -69,7 +69,7 @@ impl Systemd {
                 match std::fs::remove_file(&path) {
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     removed => {
-                        removed.map_err(|source| self.not_written(&path, source))?;
+                        removed.map_err(|source| not_written(&path, source))?;
                         had_units = true;
                     }
                 }
@@ -95,10 +95,6 @@ impl Systemd {
         run("systemctl", &[user, arguments].concat(), "")
     }
 
-    fn not_written(&self, path: &Path, source: std::io::Error) -> ScheduleError {
-        ScheduleError::File { path: path.to_owned(), source }
-    }
-
     fn service(&self, job: &Job) -> String {
         let Job { profile, command, words, variables, .. } = job;
         let (head, name) = (head(profile), specifiers(profile));
@@ -116,6 +112,10 @@ impl Systemd {
              TimeoutStopSec=5min\n"
         )
     }
+}
+
+fn not_written(path: &Path, source: std::io::Error) -> ScheduleError {
+    ScheduleError::File { path: path.to_owned(), source }
 }
 
 fn timer(job: &Job) -> String {
