@@ -10,6 +10,7 @@ Environment (an option given wins; an invalid value is an error):
   SILT_REPOSITORY, SILT_REPOSITORY_FILE                    where the repository is
   SILT_PASSWORD, SILT_PASSWORD_FILE, SILT_PASSWORD_COMMAND where its password comes from
   SILT_KEY_HINT                                            as --key-hint
+  SILT_PROFILE                                             as --profile
   SILT_FROM_REPOSITORY, SILT_FROM_REPOSITORY_FILE, SILT_FROM_PASSWORD, SILT_FROM_PASSWORD_FILE,
   SILT_FROM_PASSWORD_COMMAND, SILT_FROM_KEY_HINT           the same of the repository that 'silt copy' reads
   SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS,
@@ -82,7 +83,9 @@ pub(crate) enum Command {
     Stats(commands::stats::StatsArgs),
     Key(commands::key::KeyArgs),
     Unlock(commands::unlock::UnlockArgs),
+    Schedule(commands::schedule::ScheduleArgs),
     Serve(Box<commands::serve::ServeArgs>),
+    ShowConfig(commands::show_config::ShowConfigArgs),
     Version(commands::version::VersionArgs),
     Generate(commands::generate::GenerateArgs),
 }

@@ -1,6 +1,8 @@
 //! Why the program ends without having done its work, and with which exit status.
 
+use crate::commands::schedule::ScheduleError;
 use crate::hint;
+use crate::profile::ProfileError;
 use crate::render::counted;
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
@@ -79,6 +81,14 @@ pub(crate) enum CliError {
     RepositoryFile { path: PathBuf, source: io::Error },
     #[error("the place in {path} is empty: put the repository's path on its first line")]
     RepositoryFileEmpty { path: PathBuf },
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
+    Schedule(Box<ScheduleError>),
+    #[error("the hook '{name}' of 'silt {command}' failed: its line {number} ended with {reason}")]
+    Hook { command: String, name: &'static str, number: usize, reason: String },
+    #[error("{failed} of {of} sources failed, as told above")]
+    Sources { failed: usize, of: usize, number: usize, first: Box<CliError> },
     #[error(transparent)]
     Place(#[from] PlaceError),
     #[error(transparent)]
@@ -205,6 +215,7 @@ impl CliError {
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
+            Self::Sources { first, .. } => first.exit_status(),
             Self::GroupEmptied { .. }
             | Self::Engine(
                 EngineError::DangerousTarget { .. }
@@ -241,6 +252,17 @@ impl CliError {
             cause = error.source();
         }
         hint::added_to(message, self.hint())
+    }
+
+    /// The message for others than whoever runs the command: commands that are named in it may hold passwords.
+    pub(crate) fn message_without_secrets(&self) -> String {
+        match self {
+            Self::PasswordCommand { reason, .. } => format!("the password command failed: {reason}"),
+            Self::Sources { failed, of, number, first } => {
+                format!("{failed} of {of} sources failed: source {number}: {}", first.message_without_secrets())
+            }
+            error => error.message(),
+        }
     }
 
     fn hint(&self) -> Option<Cow<'static, str>> {

@@ -24,23 +24,27 @@ mod password;
 mod patterns;
 mod place;
 mod prices;
+mod profile;
 mod progress;
 mod render;
 mod repository;
 mod retry;
+mod run;
 mod short_help;
 
 pub use commands::foreign::{OpenError, OpenForeign};
 
 use args::{Cli, Command, ImportCli, ImportCommand};
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{CommandFactory, Parser};
 use commands::{
     backup, check, copy, diff, dump, find, foreign, forget, generate, history, import, init, key, label, ls, maintain,
-    mount, policy, prune, repair, restore, rewrite, serve, snapshots, stats, undelete, unlock, version,
+    mount, policy, prune, repair, restore, rewrite, schedule, serve, show_config, snapshots, stats, undelete, unlock,
+    version,
 };
 use context::{Context, GlobalArgs};
-use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
+use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE};
 use output::error_line;
+use profile::{Asked, NotUnderstood};
 use render::visible;
 use serde::Serialize;
 use siltstone_engine::fs::raise_open_file_limit;
@@ -48,14 +52,17 @@ use std::process::ExitCode;
 
 /// The program `silt`: parses, runs, tells how it went.
 pub fn main() -> ExitCode {
-    let parsed = short_help::arranged(Cli::command()).try_get_matches();
-    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => {
-            let is_server = matches!(cli.command, Command::Serve(_));
-            ended(cli.global, is_server, |context| run(&cli.command, context))
+    let mut asked = match profile::asked(short_help::arranged(Cli::command())) {
+        Ok(asked) => asked,
+        Err(NotUnderstood::Line(error)) => return not_understood(&error),
+        Err(NotUnderstood::Profile(error)) => {
+            print_error(wants_json(), EXIT_FAILED, &error.to_string());
+            return ExitCode::from(EXIT_FAILED);
         }
-        Err(error) => not_understood(&error),
-    }
+    };
+    let is_server = asked.parts.iter().any(|part| matches!(part.command, Command::Serve(_)));
+    let options = std::mem::take(&mut asked.global);
+    ended(options, is_server, |context| run::run(&asked, context, |part| run(&part.command, &asked, context)))
 }
 
 /// The program `silt-import`, which reads repositories of restic by `open`.
@@ -79,8 +86,7 @@ fn ended(options: GlobalArgs, is_server: bool, command: impl FnOnce(&Context) ->
         Ok(Done::Whole) => ExitCode::SUCCESS,
         Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),
         Err(error) => {
-            // Whatever a run that was asked to stop fell over, it ended because of that.
-            let code = if interrupt::is_asked() { EXIT_INTERRUPTED } else { error.exit_status() };
+            let code = run::exit_status(&error);
             if !error.is_closed_pipe() {
                 print_error(output.json, code, &error.message());
             }
@@ -99,7 +105,7 @@ fn run_within_limits(
     Ok(done)
 }
 
-fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
+fn run(command: &Command, asked: &Asked, context: &Context) -> Result<Done, CliError> {
     match command {
         Command::Init(arguments) => init::run(arguments, context),
         Command::Backup(arguments) => backup::run(arguments, context),
@@ -127,7 +133,9 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Stats(arguments) => stats::run(arguments, context),
         Command::Key(arguments) => key::run(arguments, context),
         Command::Unlock(arguments) => unlock::run(arguments, context),
+        Command::Schedule(arguments) => schedule::run(arguments, asked.profile.as_ref(), context),
         Command::Serve(arguments) => serve::run(arguments, context),
+        Command::ShowConfig(arguments) => show_config::run(arguments, asked.profile.as_ref(), context),
         Command::Version(arguments) => version::run(arguments, context),
         Command::Generate(arguments) => generate::run(arguments, short_help::arranged(Cli::command())),
     }
@@ -135,13 +143,17 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
 
 /// Help and version are answers; anything else is an error of the caller.
 fn not_understood(error: &clap::Error) -> ExitCode {
-    let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    if error.use_stderr() && wants_json {
+    if error.use_stderr() && wants_json() {
         print_error(true, EXIT_FAILED, error.to_string().trim_end());
     } else {
         let _ = error.print();
     }
     if error.use_stderr() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS }
+}
+
+/// Tells whether JSON is asked for, where the command line cannot be read.
+fn wants_json() -> bool {
+    std::env::args_os().any(|argument| argument == "--json")
 }
 
 /// `message_type` `exit_error`.

@@ -28,6 +28,8 @@ pub(crate) enum PasswordSource {
     Empty,
     /// The user, or standard input.
     Ask,
+    /// What the user answered before.
+    Answered(Password),
 }
 
 impl PasswordSource {
@@ -108,6 +110,7 @@ impl PasswordSource {
             Self::File(path) => from_file(path)?,
             Self::Variable(value) => Zeroizing::new(value.clone().into_vec()),
             Self::Empty => return Ok(Password::default()),
+            Self::Answered(password) => password.clone(),
             Self::Ask if self.is_person() => ask(prompt)?,
             Self::Ask => from_stdin()?,
         };
@@ -165,7 +168,7 @@ fn from_command(command: &str) -> Result<Password, CliError> {
     let words = shlex::split(command).ok_or_else(|| failed("a quote in it is not closed".into()))?;
     let (program, arguments) = words.split_first().ok_or_else(|| failed("it is empty".into()))?;
     let mut process = Command::new(program);
-    process.args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit());
+    process.args(arguments).envs(environment::added()).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = process.output().map_err(|error| failed(error.to_string()))?;
     if output.status.success() { Ok(without_line_break(output.stdout)) } else { Err(failed(output.status.to_string())) }
 }

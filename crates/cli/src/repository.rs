@@ -256,7 +256,13 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
     let place = place(&context.options)?;
-    unlock_at(context, &place, source, "enter password for repository: ", hinted_key(context))
+    let answered = context.answer.get().map(|password| PasswordSource::Answered(password.clone()));
+    let source = answered.as_ref().filter(|_| *source == PasswordSource::Ask).unwrap_or(source);
+    let unlocked = unlock_at(context, &place, source, "enter password for repository: ", hinted_key(context))?;
+    if *source == PasswordSource::Ask {
+        let _ = context.answer.set(unlocked.1.clone());
+    }
+    Ok(unlocked)
 }
 
 fn unlock_at(

@@ -202,8 +202,9 @@ fn shrink_share(arguments: &BackupArgs) -> Result<Option<f64>, CliError> {
     Ok(guard.map_or(Some(SHRINK_SHARE_DEFAULT), |guard| guard.0))
 }
 
-/// Reports what was done; `sockets` were left out.
+/// Reports what was done, and counts it; `sockets` were left out.
 pub(super) fn report(context: &Context, dry_run: bool, summary: &BackupSummary, sockets: u64) -> Result<(), CliError> {
+    count(summary, context);
     let (transfer, cost) = (Transfer::of(&context.traffic), prices::cost(&summary.usage, context)?);
     if context.output.json {
         let network = (transfer, cost);
@@ -214,6 +215,21 @@ pub(super) fn report(context: &Context, dry_run: bool, summary: &BackupSummary, 
         context.output.report(text(dry_run, summary, sockets, transfer) + &cost)?;
     }
     Ok(())
+}
+
+fn count(summary: &BackupSummary, context: &Context) {
+    let all = &summary.statistics;
+    context.figures.add([
+        ("files_new", all.files_new),
+        ("files_changed", all.files_changed),
+        ("files_unmodified", all.files_unchanged),
+        ("processed_bytes", all.logical_bytes),
+        ("added_bytes", all.added_plain_bytes + all.metadata_bytes),
+        ("stored_bytes", all.added_stored_bytes),
+        ("problems", all.problems + summary.missing_sources),
+        ("snapshots_made", u64::from(summary.snapshot.is_some())),
+    ]);
+    summary.snapshot.iter().for_each(|id| context.figures.add_snapshot(id.to_string()));
 }
 
 /// restic's report, line by line, with one of ours where there is something to tell.

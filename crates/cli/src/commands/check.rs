@@ -71,6 +71,7 @@ pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliE
     let report = context.session(&repository, &progress).check(&options)?;
     progress.end();
     repository.was_told(report.findings.iter().map(|finding| finding.object.clone()));
+    context.figures.add([("problems", report.findings.len() as u64)]);
     let seed = options.restore_sample.as_ref().map(|sample| sample.seed);
     let told = if context.output.json { tell_json(&report, seed, context) } else { tell(&report, seed, context) };
     told?;

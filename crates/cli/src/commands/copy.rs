@@ -54,6 +54,12 @@ pub(crate) fn run(arguments: &CopyArgs, context: &Context) -> Result<Done, CliEr
     let took = progress.elapsed();
     progress.end();
     memory::renew(&destination, context);
+    context.figures.add([
+        ("added_bytes", summary.added_plain_bytes),
+        ("stored_bytes", summary.added_stored_bytes),
+        ("snapshots_made", summary.copied.len() as u64),
+        ("problems", summary.failed + summary.incomplete),
+    ]);
     report(context, COPY, arguments.dry_run, &summary, took)?;
     if summary.failed > 0 {
         let text = "warning: some snapshots cannot be read whole and were not copied: check the source repository, or \

@@ -1,6 +1,7 @@
 //! Tests of the program `silt`, run as a process: one file for each subject, all in one program, which is linked once.
 //! `cargo test -p siltstone --test all restoring::` runs those of one file.
 
+mod by_itself;
 mod changed_list;
 mod checking;
 mod commands;
@@ -20,6 +21,7 @@ mod leases;
 mod mounting;
 mod passwords;
 mod policies;
+mod profiles;
 mod repair;
 mod restoring;
 mod rewriting;
