@@ -1,6 +1,6 @@
 //! All tests, from a fresh clone.
 
-use crate::{damage, faults, fuzz, kill_loop, power, reader};
+use crate::{damage, faults, fuzz, import, kill_loop, power, reader};
 use anyhow::{Result, bail};
 use clap::Args;
 use siltstone_testbed::install;
@@ -57,6 +57,7 @@ pub(crate) fn short_forms() -> Result<()> {
     at_once(&[&|| kill_loop::run(&kill_loop::Options::short()), &|| power::run(&power::Options::short()), &|| {
         reader::run()
     }])?;
+    import::run(&import::Options::short())?;
     fuzz::run(&fuzz::Options::short())
 }
 

@@ -6,6 +6,7 @@ use crate::render::{visible, visible_lines};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use terminal_size::{Width, terminal_size_of};
 
 /// How often `-v` is given for a log of what is done.
 pub(crate) const VERBOSITY_OF_LOG: u8 = 2;
@@ -61,6 +62,11 @@ impl Output {
             format!("silt: {}", visible(message.to_string().as_bytes()))
         };
         error_line(&line);
+    }
+
+    /// Columns of the terminal that standard output is; `None` if it is none, where nothing is to be cut or wrapped.
+    pub(crate) fn columns(self) -> Option<usize> {
+        terminal_size_of(io::stdout()).map(|(Width(columns), _)| usize::from(columns)).filter(|columns| *columns > 0)
     }
 
     /// Tells whether a progress line can be drawn and is wanted.

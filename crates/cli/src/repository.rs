@@ -19,6 +19,7 @@ use siltstone_store::config::older::OlderRecord;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
 use siltstone_store::storage::{CACHE_BYTES_DEFAULT, Cached, Latency, Storage};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::ffi::OsStringExt;
@@ -37,10 +38,20 @@ pub(crate) fn place(options: &GlobalArgs) -> Result<Place, CliError> {
 
 /// The place of a repository by an option or a variable of these names: the place itself, or a file that holds it.
 fn place_by(
-    (repo, file): (Option<PathBuf>, Option<PathBuf>),
+    given: (Option<PathBuf>, Option<PathBuf>),
     options: [&'static str; 2],
     variables: [&'static str; 2],
 ) -> Result<Option<Place>, CliError> {
+    let address = address_by(given, options, variables)?;
+    address.map(|address| Place::parse(address.as_os_str()).map_err(CliError::from)).transpose()
+}
+
+/// As [`place_by`], but what the place is was not looked at.
+pub(crate) fn address_by(
+    (repo, file): (Option<PathBuf>, Option<PathBuf>),
+    options: [&'static str; 2],
+    variables: [&'static str; 2],
+) -> Result<Option<PathBuf>, CliError> {
     let given = choose(repo, file, options)?;
     let [repo, file] = variables.map(|name| environment::variable(name).map(PathBuf::from));
     if given.is_some() { Ok(given) } else { choose(repo, file, variables) }
@@ -61,14 +72,13 @@ fn choose(
     place: Option<PathBuf>,
     file: Option<PathBuf>,
     [first, second]: [&'static str; 2],
-) -> Result<Option<Place>, CliError> {
-    let address = match (place, file) {
-        (Some(_), Some(_)) => return Err(CliError::Conflict { first, second }),
-        (Some(place), None) => place,
-        (None, Some(file)) => first_line(&file)?,
-        (None, None) => return Ok(None),
-    };
-    Ok(Some(Place::parse(address.as_os_str())?))
+) -> Result<Option<PathBuf>, CliError> {
+    match (place, file) {
+        (Some(_), Some(_)) => Err(CliError::Conflict { first, second }),
+        (Some(place), None) => Ok(Some(place)),
+        (None, Some(file)) => first_line(&file).map(Some),
+        (None, None) => Ok(None),
+    }
 }
 
 fn first_line(path: &Path) -> Result<PathBuf, CliError> {
@@ -85,12 +95,14 @@ pub(crate) struct Opened {
     repository: Repository,
     output: Output,
     tells_healed: bool,
+    /// Objects of which it was told that they are damaged.
+    told: BTreeSet<String>,
 }
 
 impl Opened {
     /// A repository that is repaired: which containers its parity heals is what the repair tells.
     pub(crate) fn to_repair(repository: Repository, context: &Context) -> Self {
-        Self { repository, output: context.output, tells_healed: false }
+        Self { repository, output: context.output, tells_healed: false, told: BTreeSet::new() }
     }
 }
 
@@ -109,10 +121,15 @@ impl DerefMut for Opened {
 }
 
 impl Opened {
+    /// Notes objects of which the user knows by now that they are damaged.
+    pub(crate) fn was_told(&mut self, objects: impl Iterator<Item = String>) {
+        self.told.extend(objects);
+    }
+
     /// Says which containers were read with their parity.
     pub(crate) fn tell_healed(&self) {
-        for name in self.repository.healed().into_iter().filter(|_| self.tells_healed) {
-            let name = name.to_string();
+        let names = self.repository.healed().into_iter().filter(|_| self.tells_healed).map(|name| name.to_string());
+        for name in names.filter(|name| !self.told.contains(name)) {
             let text = format_args!("{name} is damaged and was read with its parity: run 'silt repair --read-data'");
             self.output.warn(text);
         }
@@ -239,7 +256,13 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
     let place = place(&context.options)?;
-    unlock_at(context, &place, source, "enter password for repository: ", hinted_key(context))
+    let answered = context.answer.get().map(|password| PasswordSource::Answered(password.clone()));
+    let source = answered.as_ref().filter(|_| *source == PasswordSource::Ask).unwrap_or(source);
+    let unlocked = unlock_at(context, &place, source, "enter password for repository: ", hinted_key(context))?;
+    if *source == PasswordSource::Ask {
+        let _ = context.answer.set(unlocked.1.clone());
+    }
+    Ok(unlocked)
 }
 
 fn unlock_at(
@@ -261,7 +284,10 @@ fn unlock_at(
             opened => {
                 let repository = opened?;
                 key_hint::keep(repository.key_in_use(), &repository.storage().location());
-                return Ok((Opened { repository, output: context.output, tells_healed: true }, password));
+                return Ok((
+                    Opened { repository, output: context.output, tells_healed: true, told: BTreeSet::new() },
+                    password,
+                ));
             }
         }
     }

@@ -236,8 +236,8 @@ pub enum EngineError {
     },
     /// The source lost most of what it had, or all. No snapshot was made.
     #[error(
-        "the source has shrunk to {files} files of {bytes} bytes in all, snapshot {snapshot} has {files_before} of {bytes_before} bytes: \
-         no snapshot was made"
+        "the source has shrunk: {files} of {files_before} files and {bytes} of {bytes_before} bytes are left since snapshot \
+         {snapshot}; no snapshot was made"
     )]
     SourceShrunk {
         /// Short id of the snapshot it was compared with.
@@ -256,6 +256,12 @@ pub enum EngineError {
     RemovesAll {
         /// The series' name.
         series: String,
+    },
+    /// Nothing of a snapshot would be left but directories. None was changed.
+    #[error("refusing to exclude all files of snapshot {snapshot}, nothing was changed")]
+    ExcludesAll {
+        /// Short id of the snapshot.
+        snapshot: String,
     },
     /// No rule says which snapshots to keep. None was removed.
     #[error("no policy was specified, no snapshots will be removed")]
@@ -306,6 +312,12 @@ pub enum EngineError {
         snapshot: String,
         /// Entries that cannot be read.
         problems: u64,
+    },
+    /// Something is to be recorded at another path that is not one source other than the root.
+    #[error("only one file or folder, and not the root, can be recorded as {}", .as_path.display())]
+    NotOneSource {
+        /// Path it was to be recorded at.
+        as_path: PathBuf,
     },
     /// The catalog of a snapshot that was to be copied cannot be read, so that no copy of it was made.
     #[error("snapshot {snapshot} of the source repository is not copied: {reason}")]

@@ -40,6 +40,13 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The backup is the first of its series.
+    NewSeries {
+        /// The series' name.
+        series: String,
+        /// The name of the series that it resembles most, if it resembles one.
+        resembles: Option<String>,
+    },
     /// Another series has much of what is backed up: it is used instead of being stored again.
     Borrowing {
         /// The series' name.
@@ -186,6 +193,27 @@ pub trait Observer: Send + Sync {
     /// This many more files and bytes are done.
     fn advance(&self, files: u64, bytes: u64) {
         let _ = (files, bytes);
+    }
+
+    /// The work has come to this file or folder. Only called if [`Observer::wants_paths`].
+    fn at(&self, path: &EntryPath) {
+        let _ = path;
+    }
+
+    /// Tells whether [`Observer::at`] is of use.
+    fn wants_paths(&self) -> bool {
+        false
+    }
+
+    /// This many bytes that a backup has read are stored already, by this series or another.
+    fn duplicate(&self, bytes: u64) {
+        let _ = bytes;
+    }
+
+    /// Of what snapshots have left behind, so many more bytes of containers are settled, and so many more were found
+    /// that are to be.
+    fn settle(&self, done: u64, found: u64) {
+        let _ = (done, found);
     }
 
     /// An entry was dealt with. Only called if [`Observer::wants_entries`].

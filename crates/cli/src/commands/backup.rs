@@ -11,8 +11,8 @@ use crate::memory;
 use crate::parse::{Checkpointing, ShrinkGuard, Size};
 use crate::patterns::ExcludeArgs;
 use crate::prices;
-use crate::progress::{Progress, Work};
-use crate::render::{Cost, StatisticsJson, Transfer, clock, rfc3339, size};
+use crate::progress::{Counts, Progress, Work};
+use crate::render::{Cost, StatisticsJson, Transfer, clock, counted, plural, rfc3339, size};
 use crate::repository::{open_for_series, preset};
 use crate::retry::while_locked;
 use clap::Args;
@@ -26,6 +26,7 @@ use siltstone_store::Time;
 use siltstone_store::manifest::SnapshotStatistics;
 use siltstone_store::repository::Repository;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Make a snapshot of files and folders, or of a stream
@@ -38,6 +39,10 @@ pub(crate) struct BackupArgs {
     /// Series the snapshot belongs to [default: host and paths]
     #[arg(long, value_name = "NAME")]
     series: Option<String>,
+    /// Record PATH, the mounted snapshot of a file system or part of it, under the path it is a snapshot of; patterns
+    /// see that path, too
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["stdin", "stdin_from_command"])]
+    as_path: Option<PathBuf>,
     #[command(flatten)]
     record: RecordArgs,
     /// Read all files again, also those that seem unchanged
@@ -127,10 +132,10 @@ pub(crate) fn run(arguments: &BackupArgs, context: &Context) -> Result<Done, Cli
         };
         Ok(session.backup(source, &options)?)
     })?;
-    let problems = progress.counts().problems;
+    let Counts { problems, sockets, .. } = progress.counts();
     progress.end();
     memory::renew(&repository, context);
-    report(context, arguments.dry_run, &summary)?;
+    report(context, arguments.dry_run, &summary, sockets)?;
 
     let is_whole = summary.statistics.problems == 0 && summary.missing_sources == 0 && problems == 0;
     if !is_whole {
@@ -153,6 +158,7 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
     Ok(options
         .with_series(arguments.series.clone())
         .with_exclude(exclude)
+        .with_as_path(arguments.as_path.clone())
         .with_one_file_system(arguments.one_file_system)
         .with_force(arguments.force)
         .with_ignore_ctime(arguments.ignore_ctime || arguments.ignore_inode)
@@ -196,21 +202,38 @@ fn shrink_share(arguments: &BackupArgs) -> Result<Option<f64>, CliError> {
     Ok(guard.map_or(Some(SHRINK_SHARE_DEFAULT), |guard| guard.0))
 }
 
-pub(super) fn report(context: &Context, dry_run: bool, summary: &BackupSummary) -> Result<(), CliError> {
+/// Reports what was done, and counts it; `sockets` were left out.
+pub(super) fn report(context: &Context, dry_run: bool, summary: &BackupSummary, sockets: u64) -> Result<(), CliError> {
+    count(summary, context);
     let (transfer, cost) = (Transfer::of(&context.traffic), prices::cost(&summary.usage, context)?);
     if context.output.json {
         let network = (transfer, cost);
-        return context.output.json(&SummaryMessage::ended(dry_run, summary, network, environment::now()));
+        return context.output.json(&SummaryMessage::ended(dry_run, summary, sockets, network, environment::now()));
     }
     if !context.output.quiet {
         let cost = cost.map_or_else(String::new, |cost| cost.lines_below("about, without what is settled after it"));
-        context.output.report(text(dry_run, summary, transfer) + &cost)?;
+        context.output.report(text(dry_run, summary, sockets, transfer) + &cost)?;
     }
     Ok(())
 }
 
+fn count(summary: &BackupSummary, context: &Context) {
+    let all = &summary.statistics;
+    context.figures.add([
+        ("files_new", all.files_new),
+        ("files_changed", all.files_changed),
+        ("files_unmodified", all.files_unchanged),
+        ("processed_bytes", all.logical_bytes),
+        ("added_bytes", all.added_plain_bytes + all.metadata_bytes),
+        ("stored_bytes", all.added_stored_bytes),
+        ("problems", all.problems + summary.missing_sources),
+        ("snapshots_made", u64::from(summary.snapshot.is_some())),
+    ]);
+    summary.snapshot.iter().for_each(|id| context.figures.add_snapshot(id.to_string()));
+}
+
 /// restic's report, line by line, with one of ours where there is something to tell.
-fn text(dry_run: bool, summary: &BackupSummary, transfer: Transfer) -> String {
+fn text(dry_run: bool, summary: &BackupSummary, sockets: u64, transfer: Transfer) -> String {
     let all = &summary.statistics;
     let parent = match &summary.parent {
         Some(parent) => format!("using parent snapshot {}", parent.short()),
@@ -218,7 +241,9 @@ fn text(dry_run: bool, summary: &BackupSummary, transfer: Transfer) -> String {
     };
     let verb = if dry_run { "Would add to" } else { "Added to" };
     let (added, stored) = (size(all.added_plain_bytes + all.metadata_bytes), size(all.added_stored_bytes));
-    let healed = borrowed(summary).unwrap_or_default() + &healed(summary).unwrap_or_default();
+    let left_out =
+        if sockets > 0 { format!("Left out:    {sockets:5} {}\n", plural(sockets, "socket")) } else { String::new() };
+    let reused = [duplicates(summary), borrowed(summary), healed(summary)].into_iter().flatten().collect::<String>();
     let deltas = deltas(summary).map_or_else(String::new, |deltas| format!("Deltas:      {deltas}\n"));
     let network = transfer.text().map_or_else(String::new, |text| format!("Network:     {text}\n"));
     let (read, took) = (size(all.logical_bytes), clock(Duration::from_millis(all.duration_ms)));
@@ -231,23 +256,36 @@ fn text(dry_run: bool, summary: &BackupSummary, transfer: Transfer) -> String {
         "{parent}\n\n\
          Files:       {:5} new, {:5} changed, {:5} unmodified\n\
          Dirs:        {:5}\n\
-         {verb} the repository: {added} ({stored} stored)\n\
-         {healed}{deltas}{network}\n\
-         processed {} files, {read} in {took}{end}",
-        all.files_new, all.files_changed, all.files_unchanged, all.directories, all.files,
+         {left_out}{verb} the repository: {added} ({stored} stored)\n\
+         {reused}{deltas}{network}\n\
+         processed {}, {read} in {took}{end}",
+        all.files_new,
+        all.files_changed,
+        all.files_unchanged,
+        all.directories,
+        counted(all.files, "file"),
     )
+}
+
+/// Line about bytes that were read and stored already, here or in another series; `None` if there are none.
+fn duplicates(summary: &BackupSummary) -> Option<String> {
+    let all = &summary.statistics;
+    let known = all.read_bytes.saturating_sub(all.added_plain_bytes);
+    (known > 0).then(|| format!("Duplicates:  {} of {} read\n", size(known), size(all.read_bytes)))
 }
 
 /// Line about chunks that other series lend; `None` if there are none.
 fn borrowed(summary: &BackupSummary) -> Option<String> {
     let Reused { chunks, plain_bytes } = summary.borrowed;
-    (chunks > 0).then(|| format!("Borrowed:    {chunks:5} chunks of other series ({})\n", size(plain_bytes)))
+    let noun = plural(chunks, "chunk");
+    (chunks > 0).then(|| format!("Borrowed:    {chunks:5} {noun} of other series ({})\n", size(plain_bytes)))
 }
 
 /// Line about chunks that were damaged and are whole again; `None` if there are none.
 fn healed(summary: &BackupSummary) -> Option<String> {
     let Healed { chunks, plain_bytes } = summary.healed;
-    (chunks > 0).then(|| format!("Healed:      {chunks:5} damaged chunks ({})\n", size(plain_bytes)))
+    let noun = plural(chunks, "damaged chunk");
+    (chunks > 0).then(|| format!("Healed:      {chunks:5} {noun} ({})\n", size(plain_bytes)))
 }
 
 /// Counts of chunks that resemble others, and bytes moved after the backup; `None` if both are 0.
@@ -276,6 +314,7 @@ struct SummaryMessage<'a> {
     dry_run: bool,
     #[serde(flatten)]
     statistics: StatisticsJson,
+    sockets_left_out: u64,
     bytes_read: u64,
     bytes_superseded: u64,
     chunks_borrowed: u64,
@@ -296,7 +335,13 @@ struct SummaryMessage<'a> {
 }
 
 impl<'a> SummaryMessage<'a> {
-    fn ended(dry_run: bool, summary: &'a BackupSummary, (transfer, cost): (Transfer, Option<Cost>), end: Time) -> Self {
+    fn ended(
+        dry_run: bool,
+        summary: &'a BackupSummary,
+        sockets: u64,
+        (transfer, cost): (Transfer, Option<Cost>),
+        end: Time,
+    ) -> Self {
         let all = &summary.statistics;
         let [deltas_kept, deltas_rejected, deltas_skipped] = delta_counts(summary);
         let bytes_migrated = summary.migration.bytes_written;
@@ -305,6 +350,7 @@ impl<'a> SummaryMessage<'a> {
             message_type: "summary",
             dry_run,
             statistics: StatisticsJson::from(&counted),
+            sockets_left_out: sockets,
             bytes_read: all.read_bytes,
             bytes_superseded: summary.migration.bytes_deleted,
             chunks_borrowed: summary.borrowed.chunks,
@@ -369,14 +415,24 @@ Deltas:         25 kept,    14 rejected,     3 skipped
 
 processed 2 files, 20 B in 0:01
 snapshot 40404040 saved";
-        let text = |dry_run, summary: &BackupSummary| text(dry_run, summary, Transfer::default());
+        let text = |dry_run, summary: &BackupSummary| text(dry_run, summary, 0, Transfer::default());
         assert_eq!(text(false, &summary()), expected);
         let skipped = BackupSummary { snapshot: None, ..summary() };
         assert!(text(false, &skipped).ends_with("skipped creating snapshot: nothing changed"));
         let dry = text(true, &skipped);
         assert!(dry.contains("\nWould add to the repository: ") && dry.ends_with("0:01"), "{dry}");
-        let sent = super::text(false, &summary(), Transfer::new(2048, 1));
+        let sent = super::text(false, &summary(), 0, Transfer::new(2048, 1));
         assert!(sent.contains("skipped\nNetwork:     sent 2.000 KiB, received 1 B\n\nprocessed"), "{sent}");
+    }
+
+    #[test]
+    fn duplicates_and_sockets_are_told_where_there_are_any() {
+        let mut found = summary();
+        found.statistics.read_bytes = 3048;
+        let told = text(false, &found, 1, Transfer::default());
+        let expected = "Left out:        1 socket\nAdded to the repository: 1.031 KiB (838 B stored)\n\
+                        Duplicates:  2.000 KiB of 2.977 KiB read\n";
+        assert!(told.contains(expected), "{told}");
     }
 
     #[test]
@@ -384,14 +440,14 @@ snapshot 40404040 saved";
         let moved = MaintainSummary { bytes_written: 1_258_291, ..MaintainSummary::default() };
         let none = BackupSummary { deltas: DeltaCounts::default(), migration: MaintainSummary::default(), ..summary() };
         let line = |summary: &BackupSummary| {
-            text(false, summary, Transfer::default())
+            text(false, summary, 0, Transfer::default())
                 .lines()
                 .find(|line| line.starts_with("Deltas:"))
                 .map(str::to_owned)
         };
         assert_eq!(line(&none), None);
         assert!(
-            text(false, &none, Transfer::default()).contains("(838 B stored)\n\nprocessed 2 files"),
+            text(false, &none, 0, Transfer::default()).contains("(838 B stored)\n\nprocessed 2 files"),
             "restic's lines alone"
         );
         let expected = "Deltas:          5 kept,     4 rejected,     3 skipped; moved 1.200 MiB";
@@ -403,9 +459,14 @@ snapshot 40404040 saved";
     #[test]
     fn the_summary_has_restics_fields() {
         let summary = summary();
-        let json =
-            serde_json::to_value(SummaryMessage::ended(false, &summary, (Transfer::new(5, 6), None), Time::default()))
-                .expect("plain data");
+        let json = serde_json::to_value(SummaryMessage::ended(
+            false,
+            &summary,
+            7,
+            (Transfer::new(5, 6), None),
+            Time::default(),
+        ))
+        .expect("plain data");
         assert_eq!(json["message_type"], "summary");
         assert_eq!(json["data_added"], 1056);
         assert_eq!(json["data_added_packed"], 838);
@@ -413,7 +474,7 @@ snapshot 40404040 saved";
         let counts = ["deltas_kept", "deltas_rejected", "deltas_skipped"].map(|field| json[field].as_u64());
         assert_eq!(counts, [25, 14, 3].map(Some), "of the backup and of the migration after it");
         assert_eq!(json["snapshot_id"].as_str().map(str::len), Some(64));
-        assert_eq!(json["bytes_sent"], 5);
+        assert_eq!((&json["bytes_sent"], &json["sockets_left_out"]), (&5.into(), &7.into()));
         assert!(json.get("parent").is_none());
     }
 }

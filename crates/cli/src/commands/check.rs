@@ -5,7 +5,7 @@ use crate::environment;
 use crate::error::{CliError, Done};
 use crate::parse::{Duration, Subset};
 use crate::progress::{Progress, Work};
-use crate::render::{Path, size};
+use crate::render::{Path, counted, size};
 use crate::repository::open_uncached;
 use clap::Args;
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub(crate) struct CheckArgs {
 }
 
 pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliError> {
-    let repository = open_uncached(context)?;
+    let mut repository = open_uncached(context)?;
     let read_data = match (arguments.read_data, arguments.read_data_subset) {
         (true, _) => ReadData::All,
         (false, Some(subset)) => part(subset, &repository)?,
@@ -70,6 +70,8 @@ pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliE
         .with_restore_sample(sample);
     let report = context.session(&repository, &progress).check(&options)?;
     progress.end();
+    repository.was_told(report.findings.iter().map(|finding| finding.object.clone()));
+    context.figures.add([("problems", report.findings.len() as u64)]);
     let seed = options.restore_sample.as_ref().map(|sample| sample.seed);
     let told = if context.output.json { tell_json(&report, seed, context) } else { tell(&report, seed, context) };
     told?;
@@ -109,22 +111,28 @@ fn share(bytes: u64, of: u64) -> ReadData {
 fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<(), CliError> {
     let output = context.output;
     output.report(format_args!(
-        "checked {} series, {} snapshots, {} containers",
-        report.series, report.snapshots, report.containers
+        "checked {}, {}, {}",
+        counted(report.series, "series"),
+        counted(report.snapshots, "snapshot"),
+        counted(report.containers, "container")
     ))?;
     if report.containers_read > 0 {
-        output.report(format_args!("read {} containers, {}", report.containers_read, size(report.bytes_read)))?;
+        output.report(format_args!(
+            "read {}, {}",
+            counted(report.containers_read, "container"),
+            size(report.bytes_read)
+        ))?;
     }
     if report.containers_fresh > 0 {
         output.report(format_args!(
-            "{} containers were read within that time and are not read again",
-            report.containers_fresh
+            "not read again, because they were within that time: {}",
+            counted(report.containers_fresh, "container")
         ))?;
     }
     if report.containers_left > 0 {
         output.report(format_args!(
-            "the time is over: {} containers, {}, are left for the next check",
-            report.containers_left,
+            "the time is over; left for the next check: {}, {}",
+            counted(report.containers_left, "container"),
             size(report.bytes_left)
         ))?;
     }
@@ -134,20 +142,23 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
     }
     report.sample.iter().try_for_each(|file| output.report(sampled(file)))?;
     if let Some(seed) = seed {
-        output.report(format_args!("restored {} files into nothing (--seed {seed})", report.sample.len()))?;
+        output.report(format_args!(
+            "restored {} into nothing (--seed {seed})",
+            counted(report.sample.len() as u64, "file")
+        ))?;
     }
     if report.orphans > 0 {
         output.report(format_args!(
-            "{} objects ({}) were left by a run that was interrupted or may not delete; the next backup or forget of \
-             their series that may removes them",
-            report.orphans,
+            "left by a run that was interrupted or may not delete: {} ({}); the next backup or forget of that series \
+             that may deletes what is left",
+            counted(report.orphans, "object"),
             size(report.orphan_bytes)
         ))?;
     }
     if report.unprotected > 0 {
         output.report(format_args!(
-            "{} containers lack the parity that is wanted; `silt maintain` makes it",
-            report.unprotected
+            "without the parity that is wanted: {}; 'silt maintain' makes it",
+            counted(report.unprotected, "container")
         ))?;
     }
     report.findings.iter().for_each(|finding| output.warn(format_args!("error: {}", line(finding))));
@@ -164,6 +175,7 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
 fn line(finding: &Finding) -> String {
     let affected = match finding.snapshots.as_slice() {
         [] => String::new(),
+        [snapshot] => format!(" (affects the snapshot {snapshot})"),
         snapshots => format!(" (affects the snapshots {})", snapshots.join(", ")),
     };
     if finding.what.starts_with(&finding.object) {
@@ -182,6 +194,7 @@ fn command(help: Help) -> &'static str {
         Help::KeyAdd => "silt key add",
         Help::AcceptRollback => "--accept-rollback",
         Help::NewSeries => "silt backup --series",
+        Help::NewerProgram => "a newer silt",
     }
 }
 
@@ -204,6 +217,7 @@ fn advice(findings: &[Finding]) -> Vec<String> {
             ),
             Help::KeyAdd => format!("nothing brings back {count} key slots: their users need new ones, by '{command}'"),
             Help::AcceptRollback => format!("{count} series are gone: {command} goes on without them"),
+            Help::NewerProgram => format!("{command} reads {count} of these; nothing is known to be wrong with them"),
             Help::NewSeries => {
                 format!("'{command} NAME' begins a new series beside one that contradicts itself; {count} of these")
             }
@@ -249,9 +263,11 @@ impl<'a> SampleMessage<'a> {
 fn recorded(record: &DamageRecord) -> String {
     let DamageRecord { series, damaged, sound, outcome } = record;
     let what = match (damaged, sound) {
-        (damaged, 0) => format!("{damaged} chunks are damaged"),
-        (0, sound) => format!("{sound} chunks are readable again"),
-        (damaged, sound) => format!("{damaged} chunks are damaged, {sound} are readable again"),
+        (damaged, 0) => format!("damaged: {}", counted(*damaged, "chunk")),
+        (0, sound) => format!("readable again: {}", counted(*sound, "chunk")),
+        (damaged, sound) => {
+            format!("damaged: {}, readable again: {}", counted(*damaged, "chunk"), counted(*sound, "chunk"))
+        }
     };
     match outcome {
         RecordOutcome::Recorded if *damaged > 0 => {

@@ -7,7 +7,7 @@ use crate::hint;
 use crate::output::buffered;
 use crate::parse::{Moment, SizeRange};
 use crate::patterns::FilterArgs;
-use crate::render::{EntryJson, Path, local, long_line, visible};
+use crate::render::{EntryJson, Path, counted, local, long_line, visible};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use glob::{MatchOptions, Pattern};
@@ -208,7 +208,8 @@ impl<W: Write> Shown<'_, W> {
                 let (last_id, until, count) = (to.snapshot.id.short(), local(to.snapshot.time), last - first + 1);
                 writeln!(
                     self.output,
-                    "{blank}in {count} snapshots {place}, from {id} ({time}) to {last_id} ({until}):"
+                    "{blank}in {} {place}, from {id} ({time}) to {last_id} ({until}):",
+                    counted(count as u64, "snapshot")
                 )?;
             }
             entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));

@@ -2,7 +2,7 @@
 //! removed later.
 
 mod messages;
-mod report;
+pub(super) mod report;
 pub(super) mod rules;
 
 use crate::choose::{find_all, keys, without};
@@ -14,7 +14,7 @@ use crate::parse::{Duration, Groups, TagList};
 use crate::patterns::FilterArgs;
 use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::{GroupHeader, local, snapshot_table, visible};
+use crate::render::{GroupHeader, counted, local, snapshot_table, visible};
 use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
@@ -203,8 +203,8 @@ fn print_group(decided: &DecidedGroup, arguments: &ForgetArgs, context: &Context
     for (keep, word) in [(true, "keep"), (false, goes)] {
         let (views, reasons) = decided.part(keep);
         if !views.is_empty() {
-            let table = snapshot_table(&views, keep.then_some(reasons.as_slice()), compact);
-            output.report(format_args!("{word} {} snapshots:\n{table}\n", views.len()))?;
+            let table = snapshot_table(&views, keep.then_some(reasons.as_slice()), compact, output.columns());
+            output.report(format_args!("{word} {}:\n{table}\n", counted(views.len() as u64, "snapshot")))?;
         }
     }
     Ok(())
@@ -227,6 +227,11 @@ fn execute(
     let summary = while_locked(context, || Ok(session.execute(plan)?))?;
     progress.end();
     memory::renew(repository, context);
+    context.figures.add([
+        ("snapshots_removed", summary.snapshots_removed + summary.snapshots_ended),
+        ("freed_bytes", u64::try_from(summary.bytes_returned()).unwrap_or(0)),
+        ("problems", summary.snapshots_failed),
+    ]);
     let cost = prices::cost(&summary.usage, context)?;
     if context.output.json {
         let message = SummaryMessage::new(&summary, until, arguments.dry_run, cost);
@@ -237,7 +242,8 @@ fn execute(
         context.output.report(text(&summary, until, arguments.dry_run) + &cost)?;
     }
     if summary.snapshots_failed > 0 {
-        context.output.warn(format_args!("warning: {} snapshots could not be removed", summary.snapshots_failed));
+        let left = counted(summary.snapshots_failed, "snapshot");
+        context.output.warn(format_args!("warning: {left} could not be removed"));
         return Ok(Done::InPart);
     }
     Ok(Done::Whole)

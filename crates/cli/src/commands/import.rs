@@ -93,7 +93,7 @@ fn run_tar(arguments: &TarArgs, context: &Context) -> Result<Done, CliError> {
             context.output.report(format!("{}:", archive.display()))?;
         }
         let (summary, problems) = import(&repository, archive, &options, context)?;
-        report(context, arguments.dry_run, &summary)?;
+        report(context, arguments.dry_run, &summary, 0)?;
         is_whole &= problems == 0 && summary.statistics.problems == 0;
     }
     memory::renew(&repository, context);

@@ -8,6 +8,7 @@ use crate::memory;
 use crate::parse::TagList;
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
+use crate::render::counted;
 use crate::repository::{Opened, open};
 use crate::retry::while_locked;
 use clap::Args;
@@ -97,6 +98,5 @@ fn label(
     if context.output.json {
         return context.output.json(&SummaryMessage { message_type: "summary", changed_snapshots: count });
     }
-    let snapshots = if count == 1 { "snapshot" } else { "snapshots" };
-    context.output.report(format_args!("changed {count} {snapshots}"))
+    context.output.report(format_args!("changed {}", counted(count, "snapshot")))
 }

@@ -8,7 +8,7 @@ use crate::memory;
 use crate::parse::Parity;
 use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::{Cost, size};
+use crate::render::{Cost, counted, size};
 use crate::repository::{open, preset};
 use crate::retry::while_locked;
 use clap::Args;
@@ -89,6 +89,11 @@ pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
     let problems = progress.counts().problems;
     progress.end();
     memory::renew(&repository, context);
+    context.figures.add([
+        ("snapshots_removed", summary.ended),
+        ("freed_bytes", summary.bytes_deleted.saturating_sub(summary.bytes_written)),
+        ("problems", problems),
+    ]);
     report(context, &summary, &parity, None)?;
     Ok(done(problems, &summary, &parity))
 }
@@ -147,7 +152,8 @@ fn report(
         let [wrote, deleted] = [parity.bytes_written, parity.bytes_deleted].map(size);
         let protected = parity.protected;
         let Verbs { wrote: write, deleted: delete, .. } = Verbs::of(dry_run.is_some());
-        let counts = format!("parity of {protected} containers: {write} {wrote}, {delete} {deleted}");
+        let protected = counted(protected, "container");
+        let counts = format!("parity of {protected}: {write} {wrote}, {delete} {deleted}");
         context.output.report(counts)?;
     }
     let text = text(summary, &Verbs::of(dry_run.is_some()));
@@ -189,19 +195,20 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
     let Verbs { removed, settled: settle, wrote, deleted } = verbs;
     let eliminated = match ghosts_eliminated {
         0 => String::new(),
-        eliminated => format!(", {eliminated} chunks eliminated that only deltas needed"),
+        eliminated => format!(", eliminated {} that only deltas needed", counted(*eliminated, "chunk")),
     };
     let ended = match summary.ended {
         0 => String::new(),
-        ended => format!("{removed} {ended} deleted snapshots whose time was over; "),
+        ended => format!("{removed} {} whose time was over; ", counted(ended, "deleted snapshot")),
     };
     let passed_over = match summary.passed_over {
         0 => String::new(),
-        passed_over => format!("; {passed_over} containers could not be read and stay as they are"),
+        passed_over => format!("; left as it is what could not be read: {}", counted(passed_over, "container")),
     };
     format!(
-        "{ended}{settle} {settled} snapshots: {wrote} {written}, {deleted} {gone}, {deltas_kept} chunks as deltas\
-         {eliminated}{passed_over}"
+        "{ended}{settle} {}: {wrote} {written}, {deleted} {gone}, {} as deltas{eliminated}{passed_over}",
+        counted(*settled, "snapshot"),
+        counted(*deltas_kept, "chunk"),
     )
 }
 
@@ -231,7 +238,7 @@ mod tests {
         assert_eq!(told(&ended), format!("removed 3 deleted snapshots whose time was over; {expected}"));
         let eliminated = MaintainSummary { bytes_deleted: 2048, ghosts_eliminated: 3, ..MaintainSummary::default() };
         let expected = "settled 0 snapshots: wrote 0 B, deleted 2.000 KiB, 0 chunks as deltas, \
-                        3 chunks eliminated that only deltas needed";
+                        eliminated 3 chunks that only deltas needed";
         assert_eq!(told(&eliminated), expected);
     }
 }

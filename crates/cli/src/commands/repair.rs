@@ -7,7 +7,7 @@ use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
 use crate::progress::{Progress, Work};
-use crate::render::{local, visible};
+use crate::render::{counted, local, visible};
 use crate::repository::{Opened, open_by_older_config, open_to_repair};
 use crate::retry::while_locked;
 use clap::Args;
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
         Some(older) => {
             tell_older(&older, context)?;
             if !arguments.dry_run && !stdin().is_terminal() {
-                return Err(CliError::NotConfirmed);
+                return Err(CliError::NotConfirmed { option: "--yes" });
             }
             context.output.warn("nothing was changed: 'silt repair --from-older-config --yes' does it");
             return Ok(Done::Whole);
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
     }
     let plan = planned(&repository, &options, context)?;
     if plan.has_steps() && !arguments.dry_run && !stdin().is_terminal() {
-        return Err(CliError::NotConfirmed);
+        return Err(CliError::NotConfirmed { option: "--yes" });
     }
     if plan.has_steps() {
         context.output.warn("nothing was changed: 'silt repair --yes' does it");
@@ -179,23 +179,21 @@ fn text(series: &SeriesPlan, shows_all: bool) -> String {
             .push("  nothing there says what the series was: bring back a copy of a file of its series/ folder".into());
         return lines.join("\n");
     }
+    let snapshots = counted(series.snapshots, "snapshot");
     match series.basis {
         Basis::Newest => {}
         Basis::Older(sequence) => {
-            lines.push(format!(
-                "  will be: {} snapshots, from manifest {sequence:016x} and containers",
-                series.snapshots
-            ));
+            lines.push(format!("  will be: {snapshots}, from manifest {sequence:016x} and containers"));
         }
         Basis::Containers => {
-            lines.push(format!("  will be: {} snapshots, from what its containers hold", series.snapshots));
+            lines.push(format!("  will be: {snapshots}, from what its containers hold"));
         }
     }
     if series.basis != Basis::Newest {
         lines.extend(series.found.iter().map(|snapshot| format!("  found: {}", described(snapshot))));
     }
     lines.extend(series.aside.iter().map(|name| format!("  moved to aside/: {name}")));
-    lines.extend((series.protected > 0).then(|| format!("  gets parity: {} containers", series.protected)));
+    lines.extend((series.protected > 0).then(|| format!("  gets parity: {}", counted(series.protected, "container"))));
     lines.extend(series.damaged.iter().flat_map(|damaged| hurt_lines(damaged, series.drops_damaged, shows_all)));
     if !series.damaged.is_empty() && !series.drops_damaged {
         lines.push("  what the source still has is stored again by the next 'silt backup --force'".into());
@@ -211,9 +209,10 @@ fn described(snapshot: &Snapshot) -> String {
 fn hurt_lines(damaged: &DamagedSnapshot, is_dropped: bool, shows_all: bool) -> Vec<String> {
     let fate = if is_dropped { "is dropped" } else { "stays" };
     let catalog = if damaged.catalog_is_damaged { ", some of its catalog" } else { "" };
-    let (id, chunks, files) = (damaged.snapshot.id.short(), damaged.chunks_lost, damaged.files_damaged);
-    let mut lines =
-        vec![format!("  lost: {chunks} chunks{catalog} of snapshot {id}, which {fate}; {files} files are hurt")];
+    let (id, files) = (damaged.snapshot.id.short(), damaged.files_damaged);
+    let chunks = counted(damaged.chunks_lost, "chunk");
+    let hurt = counted(files, "file");
+    let mut lines = vec![format!("  lost: {chunks}{catalog} of snapshot {id}, which {fate}; this hurts {hurt}")];
     let shown = if shows_all { damaged.files.len() } else { FILES_SHOWN.min(damaged.files.len()) };
     lines.extend(damaged.files.iter().take(shown).map(|path| format!("    /{}", visible(path))));
     let more = files.saturating_sub(shown as u64);
@@ -222,16 +221,19 @@ fn hurt_lines(damaged: &DamagedSnapshot, is_dropped: bool, shows_all: bool) -> V
 }
 
 fn done(summary: &RepairSummary) -> String {
+    let part = |verb: &str, count: u64, noun: &str, rest: &str| {
+        (count > 0).then(|| format!("{verb} {}{rest}", counted(count, noun)))
+    };
     let parts = [
-        Some(format!("repaired {} series", summary.series_repaired)),
-        (summary.objects_mended > 0).then(|| format!("{} objects are sound in both places", summary.objects_mended)),
-        (summary.containers_healed > 0).then(|| format!("{} containers were healed", summary.containers_healed)),
-        (summary.containers_protected > 0).then(|| format!("{} containers have parity", summary.containers_protected)),
-        (summary.snapshots_found > 0).then(|| format!("{} snapshots are back", summary.snapshots_found)),
-        (summary.snapshots_damaged > 0).then(|| format!("{} snapshots are not whole", summary.snapshots_damaged)),
-        (summary.snapshots_dropped > 0).then(|| format!("{} snapshots were dropped", summary.snapshots_dropped)),
-        (summary.objects_aside > 0).then(|| format!("{} objects were moved to aside/", summary.objects_aside)),
-        (summary.series_failed > 0).then(|| format!("{} series could not be repaired", summary.series_failed)),
+        Some(format!("repaired {}", counted(summary.series_repaired, "series"))),
+        part("mended", summary.objects_mended, "object", " in both places"),
+        part("healed", summary.containers_healed, "container", ""),
+        part("made parity for", summary.containers_protected, "container", ""),
+        part("brought back", summary.snapshots_found, "snapshot", ""),
+        part("left", summary.snapshots_damaged, "snapshot", " that cannot be restored whole"),
+        part("dropped", summary.snapshots_dropped, "snapshot", ""),
+        part("moved", summary.objects_aside, "object", " to aside/"),
+        part("could not repair", summary.series_failed, "series", ""),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

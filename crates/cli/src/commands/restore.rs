@@ -8,7 +8,7 @@ use crate::parse::SnapshotReference;
 use crate::patterns::{FilterArgs, SelectArgs};
 use crate::prices;
 use crate::progress::{Counts, Progress, Work};
-use crate::render::{Cost, Transfer, clock, describe, size, visible};
+use crate::render::{Cost, Transfer, clock, counted, describe, size, visible};
 use crate::repository::{open, preset};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -151,16 +151,17 @@ fn report(context: &Context, summary: &RestoreSummary, elapsed: Duration, dry_ru
 
 fn text(summary: &RestoreSummary, elapsed: Duration, dry_run: bool, verbose: bool) -> String {
     let (verb, deleted) = if dry_run { ("Would restore", "would delete") } else { ("Restored", "deleted") };
-    let (files, bytes) = (summary.files_restored, size(summary.bytes_restored));
+    let (files, bytes) = (counted(summary.files_restored, "file"), size(summary.bytes_restored));
     let left = summary.bytes_total.saturating_sub(summary.bytes_restored);
     let parts = [
-        Some(format!("Summary: {verb} {files} files ({bytes}) in {}", clock(elapsed))),
-        (summary.files_kept > 0).then(|| format!(", skipped {} files {}", summary.files_kept, size(left))),
-        (summary.deleted > 0).then(|| format!(", {deleted} {} files/dirs", summary.deleted)),
-        (summary.files_verified > 0).then(|| format!("\nverified {} files", summary.files_verified)),
+        Some(format!("Summary: {verb} {files} ({bytes}) in {}", clock(elapsed))),
+        (summary.files_kept > 0).then(|| format!(", skipped {} {}", counted(summary.files_kept, "file"), size(left))),
+        (summary.deleted > 0).then(|| format!(", {deleted} {}", counted(summary.deleted, "entry"))),
+        (summary.files_verified > 0).then(|| format!("\nverified {}", counted(summary.files_verified, "file"))),
         (verbose && !dry_run).then(|| {
             let (read, visits) = (size(summary.bytes_read), summary.containers_read);
-            format!("\nread {read} in {visits} visits to {} containers", summary.containers_needed)
+            let visits = counted(visits, "visit");
+            format!("\nread {read} in {visits} to {}", counted(summary.containers_needed, "container"))
         }),
         (verbose && summary.bytes_prewritten > 0)
             .then(|| format!(", {} by way of a temporary file", size(summary.bytes_prewritten))),
@@ -237,7 +238,7 @@ mod tests {
     fn the_report_tells_only_what_happened() {
         assert_eq!(text(&summary(), Duration::ZERO, false, false), "Summary: Restored 5 files (20 B) in 0:00");
         let all = RestoreSummary { files_kept: 2, deleted: 1, files_verified: 5, ..summary() };
-        let expected = "Summary: Would restore 5 files (20 B) in 0:00, skipped 2 files 10 B, would delete 1 files/dirs\nverified 5 files";
+        let expected = "Summary: Would restore 5 files (20 B) in 0:00, skipped 2 files 10 B, would delete 1 entry\nverified 5 files";
         assert_eq!(text(&all, Duration::ZERO, true, true), expected);
         let read = RestoreSummary { containers_needed: 3, containers_read: 4, bytes_read: 2048, ..summary() };
         let expected = "Summary: Restored 5 files (20 B) in 0:00\nread 2.000 KiB in 4 visits to 3 containers";

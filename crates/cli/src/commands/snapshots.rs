@@ -128,7 +128,7 @@ fn print_group(group: &Group, compact: bool, context: &Context) -> Result<(), Cl
     if !header.is_empty() {
         context.output.line(format_args!("snapshots for ({header}):"))?;
     }
-    context.output.line(snapshot_table(&group.snapshots, None, compact))?;
+    context.output.line(snapshot_table(&group.snapshots, None, compact, context.output.columns()))?;
     if header.is_empty() { Ok(()) } else { context.output.line("") }
 }
 

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::output::Output;
 use crate::patterns::FilterArgs;
-use crate::render::{Table, exact, local, size};
+use crate::render::{Table, brief, counted, exact, local, size};
 use crate::repository::open;
 use clap::{Args, ValueEnum};
 use messages::StatsJson;
@@ -52,7 +52,8 @@ pub(crate) fn run(arguments: &StatsArgs, context: &Context) -> Result<Done, CliE
     } else {
         context.output.line(text(arguments.mode, &figures, &deleted))?;
         if !figures.by_snapshot.is_empty() {
-            context.output.line(format_args!("\n{}", table(&figures, !arguments.ids.is_empty())))?;
+            let is_narrow = context.output.columns().is_some_and(|columns| columns < DETAIL_COLUMNS);
+            context.output.line(format_args!("\n{}", table(&figures, !arguments.ids.is_empty(), is_narrow)))?;
         }
     }
     Ok(done)
@@ -107,7 +108,6 @@ fn times(ratio: Option<f64>) -> String {
 /// Where the bytes went, in four lines, and more where there is more to tell.
 fn summary(stats: &Stats, deleted: &Deleted) -> String {
     let (data, metadata) = (&stats.data, &stats.metadata);
-    let counted = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let stored = data.stored_bytes + metadata.stored_bytes;
     let less = ratio(stats.restore_bytes, stored).map_or_else(String::new, |ratio| format!(", {ratio:.1} times less"));
     let (files, snapshots) = (counted(stats.files, "file"), counted(stats.snapshots, "snapshot"));
@@ -116,14 +116,14 @@ fn summary(stats: &Stats, deleted: &Deleted) -> String {
         ("deltas", data.unique_bytes.saturating_sub(data.after_delta_bytes)),
         ("compression", data.after_delta_bytes.saturating_sub(data.stored_bytes)),
     ];
-    let saved = saved.map(|(by, bytes)| format!("{} by {by}", size(bytes)));
+    let saved = saved.map(|(by, bytes)| format!("{by} {}", brief(bytes)));
     let (data, metadata) = (stats.data_container_bytes, stats.metadata_container_bytes);
     let rest = stats.repository_bytes.saturating_sub(data + metadata);
-    let parts = format!("{} data, {} metadata, {} parity and records", size(data), size(metadata), size(rest));
+    let parts = format!("data {}, metadata {}, other {}", brief(data), brief(metadata), brief(rest));
     let rows = [
         ("Sources", format!("{} in {files} of {snapshots}", size(stats.restore_bytes))),
         ("Stored", format!("{}{less}", size(stored))),
-        ("Saved", saved.join(", ")),
+        ("Saved by", saved.join(", ")),
         ("Repository", format!("{}: {parts}", size(stats.repository_bytes))),
     ];
     let rows = rows.into_iter().chain(asides(stats, deleted));
@@ -172,7 +172,7 @@ fn text(mode: Mode, stats: &Stats, deleted: &Deleted) -> String {
         ("After Compression", left(data.stored_bytes)),
         ("Metadata", format!("{}, {} stored", size(metadata.unique_bytes), size(metadata.stored_bytes))),
         ("In Deltas", in_deltas(&data.deltas.and(metadata.deltas))),
-        ("Kept For Deltas Only", format!("{} chunks, {}", bases.0, size(bases.1))),
+        ("Kept For Deltas Only", format!("{}, {}", counted(bases.0, "chunk"), size(bases.1))),
         ("Deltas Of Backups", counts(stats.deltas_kept, stats.deltas_rejected, stats.deltas_skipped)),
         ("Moved After Backups", size(stats.bytes_migrated)),
     ];
@@ -204,15 +204,32 @@ fn in_deltas(deltas: &DeltaFigures) -> String {
         Some(efficiency) => {
             let (plain, stored) = (size(deltas.plain_bytes), size(deltas.stored_bytes));
             let percent = 100.0 * efficiency;
-            format!("{} chunks, {plain} as {stored} (DCE {percent:.1} %)", deltas.chunks)
+            format!("{}, {plain} as {stored} (DCE {percent:.1} %)", counted(deltas.chunks, "chunk"))
         }
     }
 }
 
+/// Columns that the table of snapshots by themselves takes.
+const DETAIL_COLUMNS: usize = 112;
+/// Its headings, and whether a narrow terminal has room for the column.
+const HEADINGS: [(&str, bool); 10] = [
+    ("ID", true),
+    ("Time", false),
+    ("Size", true),
+    ("Unique", true),
+    ("With\nDeltas", true),
+    ("Stored", true),
+    ("Metadata", true),
+    ("Containers", false),
+    ("Read", true),
+    ("Read/\nNeeded", true),
+];
+
 /// Snapshots by themselves: all that were asked for by name; else of each series the first, the middle and the last.
-fn table(stats: &Stats, are_named: bool) -> Table {
-    let headings = ["ID", "Time", "Size", "Deduplicated", "With Deltas", "Stored", "Metadata", "Containers", "Read"];
-    let mut table = Table::new(headings.into_iter().chain(["Read/Needed"]).collect());
+fn table(stats: &Stats, are_named: bool, is_narrow: bool) -> Table {
+    let shown_columns = HEADINGS.map(|(_, fits)| fits || !is_narrow);
+    let headings = HEADINGS.iter().zip(shown_columns).filter(|(_, shown)| *shown);
+    let mut table = Table::new(headings.map(|((heading, _), _)| *heading).collect());
     let mut shown = 0;
     for series in stats.by_snapshot.chunk_by(|a, b| a.view.series == b.view.series) {
         let places = if are_named || series.len() <= 3 {
@@ -222,13 +239,13 @@ fn table(stats: &Stats, are_named: bool) -> Table {
         };
         for figures in places.into_iter().filter_map(|at| series.get(at)) {
             shown += 1;
-            table.row(cells(figures).into_iter().map(|cell| vec![cell]).collect());
+            let cells = cells(figures).into_iter().zip(shown_columns).filter(|(_, shown)| *shown);
+            table.row(cells.map(|(cell, _)| vec![cell]).collect());
         }
     }
     let all = stats.by_snapshot.len();
     let not_all = "the first, the middle and the last of each series";
-    let footer =
-        if shown == all { format!("{all} snapshots") } else { format!("{shown} of {all} snapshots: {not_all}") };
+    let footer = if shown == all { counted(all as u64, "snapshot") } else { format!("{shown} of {all}: {not_all}") };
     table.footer(footer);
     table
 }
@@ -238,13 +255,13 @@ fn cells(figures: &SnapshotFigures) -> [String; 10] {
     [
         snapshot.id.short(),
         local(snapshot.time),
-        size(snapshot.statistics.logical_bytes),
-        size(figures.data.unique_bytes),
-        size(figures.data.after_delta_bytes),
-        size(figures.data.stored_bytes),
-        size(figures.metadata.stored_bytes),
+        brief(snapshot.statistics.logical_bytes),
+        brief(figures.data.unique_bytes),
+        brief(figures.data.after_delta_bytes),
+        brief(figures.data.stored_bytes),
+        brief(figures.metadata.stored_bytes),
         figures.containers_needed.to_string(),
-        size(figures.bytes_read),
+        brief(figures.bytes_read),
         times(figures.read_amplification()),
     ]
 }
@@ -327,7 +344,7 @@ mod tests {
        After Compression:  1000 B (6.00x)
                 Metadata:  500 B, 50 B stored
                In Deltas:  5 chunks, 1.953 KiB as 100 B (DCE 95.0 %)
-    Kept For Deltas Only:  1 chunks, 9 B
+    Kept For Deltas Only:  1 chunk, 9 B
        Deltas Of Backups:  8 kept, 2 rejected, 1 skipped
      Moved After Backups:  4.000 KiB";
         assert_eq!(ours, expected);
@@ -341,11 +358,13 @@ mod tests {
     fn the_first_the_middle_and_the_last_of_each_series_are_shown() {
         let many = (1..=9).map(|number| figures(number, "mail")).chain([figures(20, "other"), figures(21, "other")]);
         let stats = Stats { by_snapshot: many.collect(), ..Stats::default() };
-        let text = table(&stats, false).to_string();
-        let ids: Vec<&str> = text.lines().skip(2).take(5).map(|line| &line[..2]).collect();
+        let text = table(&stats, false, false).to_string();
+        let ids: Vec<&str> = text.lines().skip(3).take(5).map(|line| &line[..2]).collect();
         assert_eq!(ids, ["01", "05", "09", "14", "15"], "{text}");
-        assert!(text.ends_with("5 of 11 snapshots: the first, the middle and the last of each series"), "{text}");
+        assert!(text.ends_with("5 of 11: the first, the middle and the last of each series"), "{text}");
         assert!(text.contains("7           1000 B  1.25x\n"), "{text}");
-        assert!(table(&stats, true).to_string().ends_with("\n11 snapshots"));
+        assert!(table(&stats, true, false).to_string().ends_with("\n11 snapshots"));
+        let narrow = table(&stats, true, true).to_string();
+        assert!(narrow.lines().all(|line| line.len() <= 80) && !narrow.contains("Time"), "{narrow}");
     }
 }

@@ -7,6 +7,7 @@ use crate::error::{CliError, Done};
 use crate::memory;
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
+use crate::render::counted;
 use crate::repository::open;
 use crate::retry::while_locked;
 use clap::Args;
@@ -44,7 +45,7 @@ pub(crate) fn run(arguments: &UndeleteArgs, context: &Context) -> Result<Done, C
     if context.output.json {
         context.output.json(&SummaryMessage { message_type: "summary", snapshots_undeleted: count })?;
     } else {
-        context.output.report(format_args!("{count} snapshots are back"))?;
+        context.output.report(format_args!("brought back {}", counted(count, "snapshot")))?;
     }
     Ok(found)
 }

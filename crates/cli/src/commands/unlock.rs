@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::progress::{Progress, Work};
+use crate::render::counted;
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
@@ -68,7 +69,7 @@ pub(crate) fn run(arguments: &UnlockArgs, context: &Context) -> Result<Done, Cli
         for held in &summary.held {
             context.output.report(words(held))?;
         }
-        context.output.report(format_args!("successfully removed {} locks", summary.ended))?;
+        context.output.report(format_args!("successfully removed {}", counted(summary.ended, "lock")))?;
     }
     Ok(without(&summary.damage, context.output))
 }

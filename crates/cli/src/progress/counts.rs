@@ -17,6 +17,13 @@ pub(crate) struct Counts {
     pub(crate) is_total_known: bool,
     pub(crate) files_done: u64,
     pub(crate) bytes_done: u64,
+    /// Bytes read that were stored already.
+    pub(crate) bytes_duplicate: u64,
+    /// Bytes of containers that are settled after the snapshot stands, and those that are to be.
+    pub(crate) bytes_settled: u64,
+    pub(crate) bytes_to_settle: u64,
+    /// Sockets that were left out.
+    pub(crate) sockets: u64,
     /// Problems with content.
     pub(crate) problems: u64,
     /// Problems with owners, attributes, permissions and times only.
@@ -33,6 +40,10 @@ pub(super) struct Counters {
     is_total_known: AtomicBool,
     files_done: AtomicU64,
     bytes_done: AtomicU64,
+    bytes_duplicate: AtomicU64,
+    bytes_settled: AtomicU64,
+    bytes_to_settle: AtomicU64,
+    sockets: AtomicU64,
     problems: AtomicU64,
     minor_problems: AtomicU64,
 }
@@ -49,6 +60,19 @@ impl Counters {
         self.bytes_done.fetch_add(bytes, Relaxed);
     }
 
+    pub(super) fn duplicate(&self, bytes: u64) {
+        self.bytes_duplicate.fetch_add(bytes, Relaxed);
+    }
+
+    pub(super) fn settle(&self, done: u64, found: u64) {
+        self.bytes_settled.fetch_add(done, Relaxed);
+        self.bytes_to_settle.fetch_add(found, Relaxed);
+    }
+
+    pub(super) fn socket(&self) {
+        self.sockets.fetch_add(1, Relaxed);
+    }
+
     pub(super) fn problem(&self, is_minor: bool) {
         if is_minor { &self.minor_problems } else { &self.problems }.fetch_add(1, Relaxed);
     }
@@ -60,6 +84,10 @@ impl Counters {
             is_total_known: self.is_total_known.load(Relaxed),
             files_done: self.files_done.load(Relaxed),
             bytes_done: self.bytes_done.load(Relaxed),
+            bytes_duplicate: self.bytes_duplicate.load(Relaxed),
+            bytes_settled: self.bytes_settled.load(Relaxed),
+            bytes_to_settle: self.bytes_to_settle.load(Relaxed),
+            sockets: self.sockets.load(Relaxed),
             problems: self.problems.load(Relaxed),
             minor_problems: self.minor_problems.load(Relaxed),
             transfer,

@@ -19,6 +19,7 @@ pub(crate) enum Work {
     Forget,
     Undelete,
     Label,
+    Rewrite,
     Maintain,
     Check,
     Repair,
@@ -26,9 +27,15 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// Tells whether its result is one JSON document, beside which nothing else may stand on standard output.
+    /// Tells whether its result is one JSON document, or the data itself, beside which nothing else may stand on
+    /// standard output.
     pub(super) fn prints_one_document(self) -> bool {
-        matches!(self, Self::Forget | Self::Label | Self::Undelete)
+        matches!(self, Self::Dump | Self::Forget | Self::Label | Self::Rewrite | Self::Undelete)
+    }
+
+    /// What its counts of files are of.
+    pub(super) fn noun(self) -> &'static str {
+        if matches!(self, Self::Check | Self::Maintain | Self::Repair) { "container" } else { "file" }
     }
 
     /// restic's word for the phase in which an error happened.
@@ -42,6 +49,7 @@ impl Work {
             Self::Forget => "forget",
             Self::Undelete => "undelete",
             Self::Label => "label",
+            Self::Rewrite => "rewrite",
             Self::Maintain => "maintain",
             Self::Check => "check",
             Self::Repair => "repair",
@@ -68,14 +76,29 @@ pub(super) struct StatusMessage {
     bytes_done: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_restored: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_duplicate: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_settled: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_to_settle: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    current_files: Vec<String>,
     error_count: u64,
     #[serde(flatten)]
     transfer: Transfer,
 }
 
 impl StatusMessage {
-    pub(super) fn new(work: Work, counts: &Counts, elapsed: Duration, remaining: Option<Duration>) -> Self {
+    pub(super) fn new(
+        work: Work,
+        counts: &Counts,
+        current: Option<&Path>,
+        elapsed: Duration,
+        remaining: Option<Duration>,
+    ) -> Self {
         let restores = work == Work::Restore;
+        let settles = counts.bytes_to_settle > 0;
         Self {
             message_type: "status",
             seconds_elapsed: elapsed.as_secs(),
@@ -91,6 +114,10 @@ impl StatusMessage {
             total_bytes: counts.bytes_total,
             bytes_done: (!restores).then_some(counts.bytes_done),
             bytes_restored: restores.then_some(counts.bytes_done),
+            bytes_duplicate: (work == Work::Backup).then_some(counts.bytes_duplicate),
+            bytes_settled: settles.then_some(counts.bytes_settled),
+            bytes_to_settle: settles.then_some(counts.bytes_to_settle),
+            current_files: current.map(Path::lossy).into_iter().collect(),
             error_count: counts.problems,
             transfer: counts.transfer,
         }
@@ -214,15 +241,17 @@ mod tests {
         let totals = Counts { files_total: 4, bytes_total: 100, is_total_known: true, ..Counts::default() };
         let counts = Counts { files_done: 1, bytes_done: 25, ..totals };
         let message =
-            |work| to_value(StatusMessage::new(work, &counts, Duration::from_secs(3), None)).expect("plain data");
+            |work| to_value(StatusMessage::new(work, &counts, None, Duration::from_secs(3), None)).expect("plain data");
         assert_eq!(
             message(Work::Backup),
             json!({"message_type": "status", "seconds_elapsed": 3, "percent_done": 0.25, "total_files": 4,
-                   "files_done": 1, "total_bytes": 100, "bytes_done": 25, "error_count": 0})
+                   "files_done": 1, "total_bytes": 100, "bytes_done": 25, "bytes_duplicate": 0, "error_count": 0})
         );
         let transferred = Counts { transfer: Transfer::new(3, 4), ..counts };
-        let sent = StatusMessage::new(Work::Backup, &transferred, Duration::ZERO, None);
-        assert_eq!(to_value(sent).expect("plain data")["bytes_sent"], 3);
+        let current = Path::from_bytes(b"/a");
+        let sent = StatusMessage::new(Work::Backup, &transferred, Some(&current), Duration::ZERO, None);
+        let sent = to_value(sent).expect("plain data");
+        assert_eq!((&sent["bytes_sent"], &sent["current_files"]), (&json!(3), &json!(["/a"])));
         assert_eq!(message(Work::Restore)["files_restored"], 1);
         assert_eq!(message(Work::Restore)["bytes_restored"], 25);
     }

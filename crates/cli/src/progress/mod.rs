@@ -19,19 +19,20 @@ use crate::environment;
 use crate::error::CliError;
 use crate::interrupt::{self, Working};
 use crate::output::Output;
-use crate::render::Transfer;
+use crate::render::{Path, Transfer, counted};
 use counts::{Counters, Minor};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use messages::{EntryMessage, ErrorMessage, NoticeMessage, StatusMessage};
 use rate::Rate;
 use serde::Serialize;
-use siltstone_engine::fs::Problem;
+use siltstone_engine::fs::{Problem, ProblemKind, SkipReason};
 use siltstone_engine::{EntryAction, Notice, Observer};
 use siltstone_remote::Traffic;
 use siltstone_store::catalog::EntryPath;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use terminal_size::{Width, terminal_size_of};
 use ticker::Ticker;
 
 /// Redraws per second on a terminal: enough to look alive, few enough to select text and leave the processor alone.
@@ -39,6 +40,10 @@ const TERMINAL_FPS: f64 = 10.0;
 /// JSON status messages per second.
 const JSON_FPS: f64 = 1.0;
 const FPS_MAX: f64 = 60.0;
+/// Width of a terminal that does not tell its own.
+const COLUMNS_DEFAULT: u16 = 80;
+/// Causes of damage that are remembered.
+const CAUSES_MAX: usize = 1000;
 
 /// Shows the progress of one piece of work, from `begin` until it is dropped.
 pub(crate) struct Progress {
@@ -56,6 +61,11 @@ struct State {
     minor: Minor,
     /// Watched leases that were told: who tries again meets them again.
     watched: Mutex<HashSet<String>>,
+    /// Reasons that were told of what cannot be read: damage of one object hurts many files.
+    causes: Mutex<HashSet<String>>,
+    /// The entry that the work has come to, where that is shown; none before the first.
+    current: Mutex<Option<EntryPath>>,
+    shows_paths: bool,
     line: Option<ProgressBar>,
 }
 
@@ -75,6 +85,9 @@ impl Progress {
             traffic: context.traffic.clone(),
             minor: Minor::default(),
             watched: Mutex::default(),
+            causes: Mutex::default(),
+            current: Mutex::default(),
+            shows_paths: !output.quiet && (output.json || line.is_some()),
             line,
         });
         let usual = if output.json { Some(JSON_FPS) } else { state.line.as_ref().map(|_| TERMINAL_FPS) };
@@ -115,8 +128,8 @@ impl Progress {
             line.finish_and_clear();
         }
         for (kind, untold) in self.state.minor.take_untold() {
-            let words = kind.words();
-            self.state.output.warn(format_args!("warning: {untold} more entries: {words}"));
+            let (more, words) = (counted(untold, "more entry"), kind.words());
+            self.state.output.warn(format_args!("warning: {more}: {words}"));
         }
     }
 }
@@ -137,7 +150,13 @@ impl State {
         let elapsed = self.began.elapsed();
         rate.sample(elapsed, counts.bytes_done);
         match &self.line {
-            Some(line) => line.set_message(line::text(&counts, elapsed, rate)),
+            Some(line) => {
+                let columns =
+                    terminal_size_of(std::io::stderr()).map_or(COLUMNS_DEFAULT, |(Width(columns), _)| columns);
+                let current = self.current().map(|path| path.visible());
+                let reading = line::Reading { noun: self.work.noun(), counts: &counts, elapsed, rate };
+                line.set_message(reading.lines(current.as_deref(), usize::from(columns)));
+            }
             None => self.show(&counts, elapsed, rate),
         }
     }
@@ -152,9 +171,10 @@ impl State {
 
     fn show(&self, counts: &Counts, elapsed: Duration, rate: &Rate) {
         if self.output.json {
-            self.message(&StatusMessage::new(self.work, counts, elapsed, rate.remaining(counts)));
+            let (current, left) = (self.current(), rate.remaining(counts));
+            self.message(&StatusMessage::new(self.work, counts, current.as_ref(), elapsed, left));
         } else {
-            self.output.warn(line::text(counts, elapsed, rate));
+            self.output.warn(line::Reading { noun: self.work.noun(), counts, elapsed, rate }.line());
         }
     }
 
@@ -165,6 +185,20 @@ impl State {
         } else {
             let _ = self.output.json(message);
         }
+    }
+
+    /// The entry that the work has come to.
+    fn current(&self) -> Option<Path> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Path::of)
+    }
+
+    /// Tells whether this is the first problem with content of this cause. Where too many are known all are first.
+    fn is_first_of_cause(&self, problem: &Problem) -> bool {
+        if problem.kind != ProblemKind::ContentDamaged {
+            return true;
+        }
+        let mut causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
+        !causes.contains(&problem.reason) && (causes.len() >= CAUSES_MAX || causes.insert(problem.reason.clone()))
     }
 
     fn is_first_watch(&self, text: &str) -> bool {
@@ -207,6 +241,22 @@ impl Observer for State {
         self.output.verbosity > 0
     }
 
+    fn at(&self, path: &EntryPath) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.clone());
+    }
+
+    fn wants_paths(&self) -> bool {
+        self.shows_paths
+    }
+
+    fn duplicate(&self, bytes: u64) {
+        self.counters.duplicate(bytes);
+    }
+
+    fn settle(&self, done: u64, found: u64) {
+        self.counters.settle(done, found);
+    }
+
     fn problem(&self, problem: &Problem) {
         self.counters.problem(problem.kind.is_minor());
         if problem.kind.is_minor() && !self.minor.is_told(problem.kind) {
@@ -217,12 +267,20 @@ impl Observer for State {
                 self.output.json_aside(&ErrorMessage::new(self.work, problem));
             } else {
                 let word = if problem.kind.is_minor() { "warning" } else { "error" };
-                self.output.warn(format_args!("{word}: {problem}"));
+                if self.is_first_of_cause(problem) {
+                    self.output.warn(format_args!("{word}: {problem}"));
+                } else {
+                    let (subject, what) = (&problem.subject, problem.kind.words());
+                    self.output.warn(format_args!("{word}: {subject}: {what}, by the same cause"));
+                }
             }
         });
     }
 
     fn notice(&self, notice: &Notice) {
+        if matches!(notice, Notice::LeftOut { why, .. } if *why == SkipReason::Socket.words()) {
+            self.counters.socket();
+        }
         let words = notices::describe(notice);
         if words.is_detail && self.output.verbosity == 0 || self.output.quiet && !words.is_warning {
             return;

@@ -1,6 +1,6 @@
 //! The words for what the engine notices.
 
-use crate::render::{Path, clock, visible};
+use crate::render::{Path, clock, counted, visible};
 use siltstone_engine::Notice;
 use siltstone_engine::fs::SkipReason;
 
@@ -34,6 +34,17 @@ pub(super) fn describe(notice: &Notice) -> Words {
             "catalog_lost",
             "the local catalog is missing or stale and the key reads nothing: all files are read again",
         ),
+        Notice::NewSeries { series, resembles: None } => {
+            note("new_series", &format!("this begins the series '{}'", visible(series.as_bytes())))
+        }
+        Notice::NewSeries { series, resembles: Some(other) } => {
+            let [series, other] = [series, other].map(|name| visible(name.as_bytes()));
+            let text = format!(
+                "this begins the series '{series}', beside '{other}', which it resembles; if it is to continue that one, \
+                 use --series '{other}'"
+            );
+            note("new_series", &text)
+        }
         Notice::Borrowing { series } => {
             note("borrowing", &format!("borrowing of series '{series}', which has much of this already"))
         }
@@ -43,7 +54,10 @@ pub(super) fn describe(notice: &Notice) -> Words {
         ),
         Notice::SketchesRebuilt { chunks } => note(
             "sketches_rebuilt",
-            &format!("what the last snapshot's {chunks} chunks look like was not known here; all of them were read"),
+            &format!(
+                "what the last snapshot's {} look like was not known here; all of them were read",
+                counted(*chunks, "chunk")
+            ),
         ),
         Notice::BaseUnreadable { reason } => warning(
             "base_unreadable",
@@ -55,7 +69,10 @@ pub(super) fn describe(notice: &Notice) -> Words {
         ),
         Notice::DamageKnown { chunks } => warning(
             "damage_known",
-            format!("{chunks} chunks are known to be damaged; what the source still has of them is stored again"),
+            format!(
+                "known to be damaged: {}; what the source still has of it is stored again",
+                counted(*chunks, "chunk")
+            ),
         ),
         Notice::DamageMet { reason } => {
             warning("damage_met", format!("what the source still has of it is stored again: {reason}"))
@@ -63,11 +80,13 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::DamageLeft { chunks } => warning(
             "damage_left",
             format!(
-                "{chunks} damaged chunks of older snapshots are not in the source any more; 'silt check' tells what they cost"
+                "not in the source any more: {} of older snapshots; 'silt check' tells what that costs",
+                counted(*chunks, "damaged chunk")
             ),
         ),
         Notice::ClockBehind { seconds } => {
-            let text = format!("the clock is {seconds} seconds behind the series' last snapshot; check the time");
+            let behind = counted(seconds.unsigned_abs(), "second");
+            let text = format!("the clock is {behind} behind the series' last snapshot; check the time");
             warning("clock_behind", text)
         }
         Notice::ReadFromCopy { reason } => warning(
@@ -83,7 +102,8 @@ pub(super) fn describe(notice: &Notice) -> Words {
             note("lease_watched", &text)
         }
         Notice::LeaseTakenOver { holder, objects } => {
-            let text = format!("taken over from {holder}, which was interrupted; {objects} unfinished objects removed");
+            let removed = counted(*objects, "unfinished object");
+            let text = format!("taken over from {holder}, which was interrupted; {removed} removed");
             note("lease_taken_over", &text)
         }
         Notice::LeftOut { path, why } => detail("left_out", format!("left out {}: {why}", Path::of(path).visible())),
@@ -99,13 +119,17 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::ContainersLeft { containers, reason: None } => note(
             "containers_left",
             &format!(
-                "{containers} containers that no snapshot needs any more stay, for this client may not delete; a later \
-                 'silt maintain' of one that may removes them"
+                "left because this client may not delete: {} that no snapshot needs any more; a later 'silt maintain' of \
+                 one that may deletes what is left",
+                counted(*containers, "container")
             ),
         ),
         Notice::ContainersLeft { containers, reason: Some(reason) } => warning(
             "containers_left",
-            format!("{containers} containers that no snapshot needs any more stay until a later run: {reason}"),
+            format!(
+                "left until a later run: {} that no snapshot needs any more: {reason}",
+                counted(*containers, "container")
+            ),
         ),
         Notice::RewriteDeferred => {
             let text = "the disk is full: containers that are partly unused stay as they are until a later forget";
@@ -146,8 +170,9 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::ContainersLost { chunks } => warning(
             "containers_lost",
             format!(
-                "containers of this series are missing or cut short; the {chunks} chunks they cost are stored again where the source still \
-                 has them; 'silt check' tells which snapshots are hit"
+                "containers of this series are missing or cut short, which costs {}; what the source still has of it is \
+                 stored again; 'silt check' tells which snapshots are hit",
+                counted(*chunks, "chunk")
             ),
         ),
         Notice::IndexUnreadable { reason } => warning(
@@ -183,6 +208,15 @@ mod tests {
         );
         let unreadable = describe(&Notice::IndexUnreadable { reason: "it is cut short".into() });
         assert!(unreadable.is_warning && unreadable.text.contains("it is cut short"), "{}", unreadable.text);
+    }
+
+    #[test]
+    fn a_new_series_is_told_with_the_one_it_resembles_and_how_to_continue_that() {
+        let told = |resembles: Option<&str>| {
+            describe(&Notice::NewSeries { series: "latpop".into(), resembles: resembles.map(str::to_owned) }).text
+        };
+        assert_eq!(told(None), "this begins the series 'latpop'");
+        assert!(told(Some("laptop")).contains("resembles") && told(Some("laptop")).ends_with("--series 'laptop'"));
     }
 
     #[test]

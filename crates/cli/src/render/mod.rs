@@ -2,8 +2,10 @@
 
 mod change;
 mod cost;
+mod counted;
 mod duration;
 mod entry;
+mod fit;
 mod group;
 mod name;
 mod size;
@@ -15,11 +17,13 @@ mod transfer;
 
 pub(crate) use change::modifier;
 pub(crate) use cost::Cost;
+pub(crate) use counted::{counted, plural};
 pub(crate) use duration::{clock, seconds};
 pub(crate) use entry::{EntryJson, long_line};
+pub(crate) use fit::{longest_part, shortened, wrapped};
 pub(crate) use group::GroupHeader;
 pub(crate) use name::{Path, visible, visible_lines};
-pub(crate) use size::{exact, size};
+pub(crate) use size::{brief, exact, size};
 #[cfg(test)]
 pub(crate) use snapshot::tests as snapshot_tests;
 pub(crate) use snapshot::{SnapshotJson, borrowing_lines, describe, snapshot_table};

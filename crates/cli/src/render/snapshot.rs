@@ -1,6 +1,6 @@
 //! Snapshots: the table of `snapshots` and `forget`, one line of description, and JSON in restic's field names.
 
-use super::{Path, StatisticsJson, Table, local, rfc3339, size, visible};
+use super::{Path, StatisticsJson, Table, counted, local, rfc3339, size, visible};
 use serde::Serialize;
 use siltstone_engine::backup::default_series_name;
 use siltstone_engine::snapshots::SnapshotView;
@@ -9,14 +9,24 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most borrowers of the same lenders that are named.
 const NAMED_MAX: usize = 3;
 
-/// A table of snapshots; `reasons`, one list per snapshot, adds the column that says why each is kept.
-pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<String>]>, compact: bool) -> Table {
+/// Columns of a table of snapshots that may be wrapped.
+const WRAPS: &[&str] = &["Host", "Tags", "Series", "Reasons", "Paths"];
+
+/// A table of snapshots; `reasons`, one list per snapshot, adds the column that says why each is kept. It fits into
+/// `width`, if one is given.
+pub(crate) fn snapshot_table(
+    views: &[SnapshotView],
+    reasons: Option<&[Vec<String>]>,
+    compact: bool,
+    width: Option<usize>,
+) -> Table {
     let shows_series = views.iter().any(has_own_series);
+    let shows_tags = views.iter().any(|view| !view.snapshot.tags.is_empty());
     let shows_state = views.iter().any(|view| state(view).is_some());
     let mut headings = vec!["ID", "Time"];
     headings.extend(shows_state.then_some("State"));
-    headings.push(if compact { "Host" } else { "Host      " });
-    headings.push(if compact { "Tags" } else { "Tags      " });
+    headings.push("Host");
+    headings.extend(shows_tags.then_some("Tags"));
     headings.extend(shows_series.then_some("Series"));
     headings.extend((!compact && reasons.is_some()).then_some("Reasons"));
     headings.extend((!compact).then_some("Paths"));
@@ -27,7 +37,8 @@ pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<Strin
         let tags = snapshot.tags.iter().map(|tag| visible(tag.as_bytes())).collect::<Vec<_>>();
         let mut cells = vec![vec![snapshot.id.short()], vec![local(snapshot.time)]];
         cells.extend(shows_state.then(|| vec![state(view).unwrap_or_default()]));
-        cells.extend([vec![visible(snapshot.host.as_bytes())], if compact { tags } else { vec![tags.join(",")] }]);
+        cells.push(vec![visible(snapshot.host.as_bytes())]);
+        cells.extend(shows_tags.then(|| if compact { tags } else { vec![tags.join(",")] }));
         cells.extend(shows_series.then(|| vec![visible(view.series_name.as_bytes())]));
         if !compact {
             cells.extend(reasons.map(|reasons| reasons.get(at).cloned().unwrap_or_default()));
@@ -36,8 +47,8 @@ pub(crate) fn snapshot_table(views: &[SnapshotView], reasons: Option<&[Vec<Strin
         cells.push(vec![size(snapshot.statistics.logical_bytes)]);
         table.row(cells);
     }
-    table.footer(format!("{} snapshots", views.len()));
-    table
+    table.footer(counted(views.len() as u64, "snapshot"));
+    table.fit(width, WRAPS)
 }
 
 /// Lines that tell which of these snapshots' series borrow of which; `None` if none does.
@@ -135,6 +146,7 @@ pub(crate) mod tests {
     use super::*;
     use siltstone_store::manifest::{Snapshot, SnapshotStatistics};
     use siltstone_store::{ChunkNumber, SeriesId, SnapshotId, Time};
+    use unicode_width::UnicodeWidthStr;
 
     #[test]
     fn borrowers_of_the_same_lenders_share_a_line() {
@@ -183,21 +195,34 @@ pub(crate) mod tests {
 
     #[test]
     fn the_table_has_restics_columns() {
-        let text = snapshot_table(&[view(0xab, &["x", "y"], None)], None, false).to_string();
+        let text = snapshot_table(&[view(0xab, &["x", "y"], None)], None, false, None).to_string();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "ID        Time                 Host        Tags        Paths       Size");
+        assert_eq!(lines[0], "ID        Time                 Host     Tags  Paths       Size");
         assert!(lines[2].starts_with("abababab  2015-05-0"), "{text}");
-        assert!(lines[2].ends_with("  kasimir     x,y         /home/user  2.000 KiB"), "{text}");
+        assert!(lines[2].ends_with("  kasimir  x,y   /home/user  2.000 KiB"), "{text}");
         assert_eq!(lines[3].trim(), "/s\\xff");
-        assert_eq!(lines.last(), Some(&"1 snapshots"));
+        assert_eq!(lines.last(), Some(&"1 snapshot"));
+        assert!(!snapshot_table(&[view(1, &[], None)], None, false, None).to_string().contains("Tags"));
+    }
+
+    #[test]
+    fn the_table_fits_a_terminal_of_80_columns() {
+        let mut long = view(7, &["before-upgrade", "weekly"], Some("photos"));
+        long.snapshot.host = "\u{4e2d}\u{6587}-workstation.example.com".into();
+        long.snapshot.paths = vec![b"/home/somebody/Documents/photos/holidays/2026".to_vec()];
+        let reasons = [vec!["weekly snapshot".to_owned(), "monthly snapshot".to_owned()]];
+        let text = snapshot_table(&[long], Some(&reasons), false, Some(80)).to_string();
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+        let joined: String = text.split_whitespace().collect();
+        assert!(joined.contains("holidays/"), "{text}");
     }
 
     #[test]
     fn reasons_and_named_series_have_columns_of_their_own() {
         let reasons = [vec!["last snapshot".to_owned(), "daily snapshot".to_owned()]];
-        let text = snapshot_table(&[view(1, &[], Some("mail"))], Some(&reasons), false).to_string();
-        assert!(text.contains("Tags        Series  Reasons         Paths"), "{text}");
-        let compact = snapshot_table(&[view(1, &["x", "y"], None)], Some(&reasons), true).to_string();
+        let text = snapshot_table(&[view(1, &[], Some("mail"))], Some(&reasons), false, None).to_string();
+        assert!(text.contains("Host     Series  Reasons         Paths"), "{text}");
+        let compact = snapshot_table(&[view(1, &["x", "y"], None)], Some(&reasons), true, None).to_string();
         assert!(!compact.contains("Reasons") && !compact.contains("Paths"), "{compact}");
         assert_eq!(compact.lines().count(), 6, "a line for each tag: {compact}");
     }
@@ -206,7 +231,7 @@ pub(crate) mod tests {
     fn a_partial_snapshot_is_marked() {
         let mut partial = view(2, &[], None);
         partial.snapshot.partial = true;
-        let text = snapshot_table(&[view(1, &[], None), partial.clone()], None, false).to_string();
+        let text = snapshot_table(&[view(1, &[], None), partial.clone()], None, false, None).to_string();
         assert!(text.lines().next().is_some_and(|line| line.contains("Time                 State    Host")), "{text}");
         assert_eq!(text.matches("  partial  ").count(), 1, "{text}");
         assert_eq!(serde_json::to_value(SnapshotJson::from(&partial)).expect("plain data")["partial"], true);

@@ -149,7 +149,7 @@ fn figures_as_text() {
     let efficiency = line(&text, "In Deltas:").expect("deltas");
     assert!(efficiency.contains(" chunks, ") && efficiency.contains("(DCE "), "{efficiency}");
     assert!(text.contains("Containers  Read"), "{text}");
-    assert!(text.ends_with("3 of 5 snapshots: the first, the middle and the last of each series\n"), "{text}");
+    assert!(text.ends_with("3 of 5: the first, the middle and the last of each series\n"), "{text}");
     let named = history.sandbox.run(&["stats", "--detail", "latest", "latest~1", "latest~2", "latest~3"]).ok().stdout;
     assert!(named.ends_with("\n4 snapshots\n"), "{named}");
     let none = history.sandbox.run(&["stats", "--detail", "--tag", "none"]).ok().stdout;

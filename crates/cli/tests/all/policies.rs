@@ -27,7 +27,7 @@ fn each_series_is_forgotten_by_its_own_policy() {
     let sandbox = two_series();
     sandbox.run(&["policy", "set", "--series", "often", "--keep-last", "1"]).ok();
     let dry = sandbox.run(&["forget", "--policy", "--dry-run"]).ok().stdout;
-    assert!(dry.contains("Applying Policy to (series [often]): keep 1 latest snapshots"), "{dry}");
+    assert!(dry.contains("Applying Policy to (series [often]): keep 1 latest snapshot"), "{dry}");
     assert!(dry.contains("series 'rare' has no policy: all of its snapshots stay"), "{dry}");
     assert_eq!(counts(&sandbox), [3, 3]);
     sandbox.run(&["forget", "--policy"]).ok();

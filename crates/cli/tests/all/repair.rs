@@ -44,7 +44,7 @@ fn nothing_is_changed_without_being_told_to() {
 fn snapshots_come_back_with_their_tags_and_restore() {
     let (sandbox, ids) = without_manifests();
     let done = sandbox.run(&["repair", "--yes"]).ok();
-    assert!(done.stdout.contains("repaired 1 series, 2 snapshots are back"), "{}", done.stdout);
+    assert!(done.stdout.contains("repaired 1 series, brought back 2 snapshots"), "{}", done.stdout);
     assert_eq!(ids_of(&sandbox), ids);
     sandbox.run(&["check", "--read-data"]).ok();
     sandbox.run(&["restore", "latest", "--tag", "2", "--target", "out"]).ok();
@@ -114,7 +114,7 @@ fn check_names_the_command_that_helps_and_it_does() {
     let shown = sandbox.run(&["repair", "--dry-run"]).ok();
     assert_eq!(shown.stdout.matches("will be written anew from").count(), 3, "{}", shown.stdout);
     let done = sandbox.run(&["repair", "--yes"]).ok();
-    assert!(done.stdout.contains("3 objects are sound in both places"), "{}", done.stdout);
+    assert!(done.stdout.contains("mended 3 objects in both places"), "{}", done.stdout);
     let aside = std::fs::read_dir(sandbox.repository().join("aside")).expect("aside").count();
     assert_eq!(aside, 3, "what was damaged is kept");
     sandbox.run(&["check", "--read-data"]).ok();
@@ -144,7 +144,7 @@ fn what_parity_heals_is_named_by_check_and_healed_by_repair() {
     let found = sandbox.run(&["check", "--read-data"]).exits(1);
     assert!(found.stderr.contains("'silt repair --read-data' mends 1 of these"), "{}", found.stderr);
     let done = sandbox.run(&["repair", "--read-data", "--yes"]).ok();
-    assert!(done.stdout.contains("1 containers were healed"), "{}", done.stdout);
+    assert!(done.stdout.contains("healed 1 container"), "{}", done.stdout);
     sandbox.run(&["check", "--read-data"]).ok();
 }
 

@@ -151,7 +151,7 @@ fn a_dry_run_says_what_would_be_deleted() {
         fs::write(sandbox.path(name), "x").expect("written");
     }
     let planned = restore_to(&sandbox, "out", &["--delete", "--dry-run"]).ok();
-    assert!(planned.stdout.contains("would delete 7 files/dirs"), "{}", planned.stdout);
+    assert!(planned.stdout.contains("would delete 7 entries"), "{}", planned.stdout);
     let named = |ran: &Ran| -> Vec<String> {
         let mut names: Vec<String> =
             ran.stdout.lines().filter(|line| line.starts_with("deleted")).map(str::to_owned).collect();

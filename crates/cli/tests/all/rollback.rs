@@ -122,7 +122,7 @@ fn series_and_containers_that_are_gone_are_missed_where_they_were_seen() {
     assert!(checked.stderr.contains("the series 'first:") && checked.stderr.contains("is lost"), "{}", checked.stderr);
     back_up(&sandbox, "other", "of another series");
     let listed = run(&sandbox, "other", &["snapshots"]).exits(3);
-    assert!(listed.stderr.contains("is lost") && listed.stdout.contains("1 snapshots"), "{}", listed.stderr);
+    assert!(listed.stderr.contains("is lost") && listed.stdout.contains("1 snapshot"), "{}", listed.stderr);
 
     run(&sandbox, "first", &["snapshots", "--accept-rollback"]).ok();
     run(&sandbox, "other", &["check"]).ok();

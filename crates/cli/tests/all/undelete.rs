@@ -35,8 +35,8 @@ fn listed(sandbox: &Sandbox, more: &[&str]) -> Vec<String> {
 fn a_deleted_snapshot_is_gone_for_every_command_but_those_that_bring_it_back() {
     let (sandbox, ids) = history();
     let marked = sandbox.run(&["forget", "--keep-deleted", "7d", "latest"]).ok().stdout;
-    assert!(marked.starts_with("marked 1 snapshots as deleted until "), "{marked}");
-    assert!(marked.contains("1 deleted snapshots hold ") && marked.contains("--end-deleted"), "{marked}");
+    assert!(marked.starts_with("marked 1 snapshot as deleted until "), "{marked}");
+    assert!(marked.contains("1 deleted snapshot holds ") && marked.contains("--end-deleted"), "{marked}");
     assert_eq!((listed(&sandbox, &[]), listed(&sandbox, &["--deleted"])), (ids[..2].to_vec(), ids[2..].to_vec()));
     let short = &ids[2][..8];
     for command in [&["ls", short][..], &["restore", short, "-t", "out"], &["dump", short, "/"], &["forget", short]] {
@@ -46,7 +46,7 @@ fn a_deleted_snapshot_is_gone_for_every_command_but_those_that_bring_it_back() {
     assert!(sandbox.run(&["undelete", &ids[0][..8]]).exits(1).stderr.contains("is not deleted"));
     assert!(sandbox.run(&["undelete", "00ff00ff"]).exits(1).stderr.contains("no snapshot matches"));
     sandbox.run(&["undelete"]).exits(1);
-    assert_eq!(sandbox.run(&["undelete", short]).ok().stdout, "1 snapshots are back\n");
+    assert_eq!(sandbox.run(&["undelete", short]).ok().stdout, "brought back 1 snapshot\n");
     assert_eq!((listed(&sandbox, &[]), listed(&sandbox, &["--deleted"])), (ids.clone(), Vec::new()));
     assert_eq!(sandbox.run(&["snapshots", "--deleted"]).ok().stdout, "0 deleted snapshots\n");
     let target = sandbox.path("out");
@@ -102,12 +102,12 @@ fn rules_pass_over_deleted_snapshots_and_end_those_whose_time_is_over() {
     assert_eq!(listed(&sandbox, &["--deleted"]), ids[..1]);
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let marked = sandbox.run(&["forget", "--keep-last", "1", "--keep-deleted", "1d"]).ok().stdout;
-    assert!(marked.contains("mark 1 snapshots:") && marked.contains("(1 marked as deleted before)"), "{marked}");
+    assert!(marked.contains("mark 1 snapshot:") && marked.contains("(1 marked as deleted before)"), "{marked}");
     assert_eq!((listed(&sandbox, &[]), listed(&sandbox, &["--deleted"])), (ids[2..].to_vec(), ids[1..2].to_vec()));
     let kept = sandbox.run(&["forget", "--keep-last", "1"]).ok().stdout;
-    assert!(kept.contains("no snapshots were removed\n1 deleted snapshots hold "), "it says what holds space: {kept}");
+    assert!(kept.contains("no snapshots were removed\n1 deleted snapshot holds "), "it says what holds space: {kept}");
     let at_once = sandbox.run(&["forget", "--keep-last", "1", "--end-deleted"]).ok().stdout;
-    assert!(at_once.contains("removed 1 snapshots (1 marked as deleted before)"), "{at_once}");
+    assert!(at_once.contains("removed 1 snapshot (1 marked as deleted before)"), "{at_once}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn marking_is_guarded_as_removing_is_and_a_window_of_no_time_removes() {
     sandbox.run(&["forget", "--keep-deleted", "7d", "--end-deleted"]).exits(1);
     sandbox.run(&["forget", "--end-deleted", all[0]]).exits(1);
     let removed = sandbox.run(&["forget", "--keep-deleted", "0", all[0]]).ok().stdout;
-    assert!(removed.starts_with("removed 1 snapshots: ") && !removed.contains("deleted snapshots"), "{removed}");
+    assert!(removed.starts_with("removed 1 snapshot: ") && !removed.contains("deleted snapshots"), "{removed}");
     let marked: Vec<&str> =
         ["forget", "--unsafe-allow-remove-all", "--keep-deleted", "7d"].iter().chain(&all[1..]).copied().collect();
     sandbox.run(&marked).ok();

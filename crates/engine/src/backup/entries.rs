@@ -3,10 +3,10 @@
 
 use super::assemble::ChunkStore;
 use super::flow::{FileEnd, Item, Part};
-use super::half_read::half_read_name;
 use super::outcome::Tally;
 use super::plan::inline_runs;
 use crate::fs::{Problem, ProblemKind};
+use crate::half_read::half_read_name;
 use crate::observer::EntryAction;
 use crate::{EngineError, Observer};
 use siltstone_store::catalog::{CatalogWriter, Content, Entry, EntryPath, Metadata};
@@ -20,6 +20,7 @@ pub(super) struct Entries<'s, 'a, 'env> {
     catalog: CatalogWriter<&'s mut ChunkStore<'a, 'env>>,
     observer: &'s dyn Observer,
     is_heard: bool,
+    tells_paths: bool,
     /// The recipe of the file whose chunks are coming in.
     recipe: RecipeWriter,
     /// The large file whose chunks are coming in, and the bytes of it so far.
@@ -35,6 +36,7 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
             catalog: CatalogWriter::new(store),
             observer,
             is_heard: observer.wants_entries(),
+            tells_paths: observer.wants_paths(),
             recipe: RecipeWriter::new(),
             coming: None,
             linked: HashMap::new(),
@@ -66,10 +68,17 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         for part in parts {
             match part {
                 Part::Item(item) => self.item(item)?,
-                Part::Begin(path) => self.coming = Some((path, 0)),
+                Part::Begin(path) => {
+                    self.at(&path);
+                    self.coming = Some((path, 0));
+                }
                 Part::Chunk { start, length, fingerprint } => {
                     let store = self.catalog.sink_mut();
+                    let before = store.new_bytes();
                     let number = store.data_chunk(fingerprint, &bytes[start..start + length])?;
+                    if store.new_bytes() == before {
+                        self.observer.duplicate(length as u64);
+                    }
                     self.recipe.push_chunk(number, length as u64, &mut *store)?;
                     self.came(length as u64);
                 }
@@ -77,6 +86,7 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
                     let store = self.catalog.sink_mut();
                     store.known_run(run);
                     self.recipe.push_run(run, bytes, &mut *store)?;
+                    self.observer.duplicate(bytes);
                     self.came(bytes);
                 }
                 Part::Hole(bytes) => {
@@ -97,8 +107,16 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         self.observer.advance(0, bytes);
     }
 
+    fn at(&self, path: &EntryPath) {
+        if self.tells_paths {
+            self.observer.at(path);
+        }
+    }
+
     fn end(&mut self, end: FileEnd) -> Result<(), EngineError> {
-        self.coming = None;
+        if self.coming.take().is_none() {
+            self.at(&end.path);
+        }
         let recipe = std::mem::take(&mut self.recipe).finish(self.catalog.sink_mut())?;
         self.tally.statistics.read_bytes += end.read_bytes;
         self.observer.advance(1, 0);

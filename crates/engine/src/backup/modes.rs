@@ -20,6 +20,7 @@ impl<'t> BackupRun<'t> {
         let id = self.repository.keys().series_id(self.series);
         let stored = newest_manifest(self.repository, id)?;
         let manifest = stored.map_or_else(|| Manifest::new(id, self.series), |stored| stored.manifest);
+        self.tell_new_series(&manifest);
         let listed = self.repository.storage().list_containers(id).map_err(StoreError::from)?;
         let lost = lost_containers(self.repository, &manifest, &listed);
         let sink = DrySink::new(manifest.sequence + 1);
@@ -58,6 +59,7 @@ impl<'t> BackupRun<'t> {
     ) -> Result<(BackupSummary, Option<SimilarIndex>), EngineError> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
+        self.tell_new_series(&manifest);
         let lost = writer.lost.clone();
         let checkpoints = Checkpoints::new(&mut *writer);
         let (mut outcome, known) = self.run_stages(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?;

@@ -109,32 +109,34 @@ fn settle_retired(
     let before = passed_over.count();
     let containers = passed_over.present(writer, retired.containers(writer.manifest()));
     let mut left = pieces(writer.manifest(), containers, work.options.piece_bytes);
-    while let Some(containers) = left.pop_front() {
+    work.resources.observer.settle(0, left.iter().map(|(_, bytes)| bytes).sum());
+    while let Some((containers, bytes)) = left.pop_front() {
         work.resources.unless_cancelled()?;
         let (_, split) = passed_over.work_on_sound(writer, containers, |writer, sink, containers| {
             split::split(work, writer.manifest(), sink, &retired, containers)
         })?;
         summary.add(&commit_piece(work, writer, &retired, &split, left.is_empty())?);
+        work.resources.observer.settle(bytes, 0);
     }
     summary.settled = u64::from(passed_over.count() == before);
     Ok(summary)
 }
 
-/// Containers in pieces of at most so many bytes; at least one container in each, and at least one piece.
-fn pieces(manifest: &Manifest, containers: Vec<ContainerId>, piece_bytes: u64) -> VecDeque<Vec<ContainerId>> {
+/// Containers in pieces of at most so many bytes, with the bytes of each; at least one container in each, and at least
+/// one piece.
+fn pieces(manifest: &Manifest, containers: Vec<ContainerId>, piece_bytes: u64) -> VecDeque<(Vec<ContainerId>, u64)> {
     let bytes: HashMap<ContainerId, u64> =
         manifest.containers.iter().map(|record| (record.id, record.object_bytes)).collect();
     let (mut pieces, mut last, mut last_bytes) = (VecDeque::new(), Vec::new(), 0);
     for id in containers {
         let added = bytes.get(&id).copied().unwrap_or_default();
         if !last.is_empty() && last_bytes + added > piece_bytes {
-            pieces.push_back(std::mem::take(&mut last));
-            last_bytes = 0;
+            pieces.push_back((std::mem::take(&mut last), std::mem::take(&mut last_bytes)));
         }
         last_bytes += added;
         last.push(id);
     }
-    pieces.push_back(last);
+    pieces.push_back((last, last_bytes));
     pieces
 }
 

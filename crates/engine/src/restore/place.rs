@@ -138,6 +138,9 @@ impl Placing<'_> {
 
     fn write_to_file(&self, file: &FileTask, pieces: &[(Placement, &[u8])], plain: &[u8]) {
         let dealt: u64 = pieces.iter().map(|(placement, _)| u64::from(placement.place.chunk.length)).sum();
+        if self.observer.wants_paths() {
+            self.observer.at(&file.path);
+        }
         let open = self.open(file);
         if let Some(open) = &open {
             let joins = |(a, a_bytes): &(Placement, &[u8]), (b, b_bytes): &(Placement, &[u8])| {

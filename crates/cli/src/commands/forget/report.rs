@@ -1,6 +1,6 @@
 //! Report of `forget` when it is done: what went, what is marked as deleted, and what that holds.
 
-use crate::render::{exact, local, size};
+use crate::render::{counted, exact, local, size};
 use siltstone_engine::forget::{ForgetSummary, Held};
 use siltstone_store::Time;
 
@@ -16,50 +16,60 @@ pub(super) fn text(summary: &ForgetSummary, until: Option<Time>, dry_run: bool) 
             (marked > 0).then(|| self::marked(summary, until, dry_run)),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
-        lines.push(format!("{}: {}", parts.join(", "), came_back(summary, dry_run)));
+        // A mark takes a little space, and frees none.
+        let returned = (gone > 0 || summary.bytes_returned() > 0).then(|| came_back(summary, dry_run));
+        lines.push([Some(parts.join(", ")), returned].into_iter().flatten().collect::<Vec<_>>().join(": "));
     }
-    if summary.ghost_bytes > 0 {
-        let bytes = size(summary.ghost_bytes);
-        lines.push(format!("about {bytes} more can come back once 'silt maintain' or the next backup has run"));
-    }
+    lines.extend(later(summary));
     lines.extend(held(&summary.held, dry_run));
     lines.join("\n")
 }
 
+/// The line about what comes back later.
+pub(in crate::commands) fn later(summary: &ForgetSummary) -> Option<String> {
+    let bytes = Some(summary.ghost_bytes).filter(|bytes| *bytes > 0).map(size)?;
+    Some(format!("about {bytes} more can come back once 'silt maintain' or the next backup has run"))
+}
+
 fn removed(summary: &ForgetSummary, dry_run: bool) -> String {
     let verb = if dry_run { "would remove" } else { "removed" };
-    let all = summary.snapshots_removed + summary.snapshots_ended;
+    let all = counted(summary.snapshots_removed + summary.snapshots_ended, "snapshot");
     match summary.snapshots_ended {
-        0 => format!("{verb} {all} snapshots"),
-        ended => format!("{verb} {all} snapshots ({ended} marked as deleted before)"),
+        0 => format!("{verb} {all}"),
+        ended => format!("{verb} {all} ({ended} marked as deleted before)"),
     }
 }
 
 fn marked(summary: &ForgetSummary, until: Option<Time>, dry_run: bool) -> String {
     let verb = if dry_run { "would mark" } else { "marked" };
     let until = until.map(|until| format!(" until {}", local(until))).unwrap_or_default();
-    format!("{verb} {} snapshots as deleted{until}", summary.snapshots_marked)
+    format!("{verb} {} as deleted{until}", counted(summary.snapshots_marked, "snapshot"))
 }
 
-fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
+/// Words for what came back.
+pub(in crate::commands) fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
     let returned = if dry_run { "would come back" } else { "came back" };
-    let containers =
-        format!("{} containers deleted, {} rewritten", summary.containers_deleted, summary.containers_rewritten);
+    let deleted = counted(summary.containers_deleted, "container");
+    let containers = format!("{deleted} deleted, {} rewritten", summary.containers_rewritten);
     format!("{} {returned} ({containers})", exact(summary.bytes_returned()))
 }
 
 /// Lines about the bytes that deleted snapshots hold, and how to have them now.
-fn held(held: &Held, dry_run: bool) -> Vec<String> {
+pub(in crate::commands) fn held(held: &Held, dry_run: bool) -> Vec<String> {
     let Some((first, last)) = held.first_until.zip(held.last_until) else { return Vec::new() };
     let until = if first == last {
         format!("until {}", local(last))
     } else {
         format!("the first until {}, the last until {}", local(first), local(last))
     };
-    let hold = if dry_run { "would hold" } else { "hold" };
+    let hold = match (dry_run, held.snapshots) {
+        (true, _) => "would hold",
+        (false, 1) => "holds",
+        (false, _) => "hold",
+    };
     let bytes = held.bytes.map_or_else(|| "space".to_owned(), exact);
     vec![
-        format!("{} deleted snapshots {hold} {bytes}, {until}", held.snapshots),
+        format!("{} {hold} {bytes}, {until}", counted(held.snapshots, "deleted snapshot")),
         "'silt undelete ID' brings one back, 'silt forget --end-deleted' frees what they hold now".to_owned(),
     ]
 }
@@ -109,8 +119,7 @@ mod tests {
         assert!(told.lines().any(|line| line == held_line) && told.contains("--end-deleted"), "{told}");
         let one = Held { snapshots: 1, bytes: None, first_until: Some(last), last_until: Some(last) };
         let told = text(&ForgetSummary { held: one, ..ForgetSummary::default() }, None, true);
-        let expected =
-            format!("no snapshots were removed\n1 deleted snapshots would hold space, until {}", local(last));
+        let expected = format!("no snapshots were removed\n1 deleted snapshot would hold space, until {}", local(last));
         assert!(told.starts_with(&expected), "{told}");
     }
 }

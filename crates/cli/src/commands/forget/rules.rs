@@ -1,6 +1,7 @@
 //! The `--keep-*` options, and the policy they make.
 
 use crate::parse::{KeepCount, KeepSpan, TagList};
+use crate::render::plural;
 use clap::Args;
 use siltstone_engine::forget::policy::{KeepPolicy, span_text};
 use std::fmt;
@@ -92,7 +93,8 @@ impl Sentence<'_> {
         let on =
             rules.into_iter().filter_map(|(count, word)| Some((KeepCount(count.filter(|count| *count > 0)?), word)));
         let words: Vec<String> = on.map(|(count, word)| format!("{count} {word}")).collect();
-        (!words.is_empty()).then(|| format!("{} snapshots", words.join(", ")))
+        let is_one = rules.iter().filter_map(|(count, _)| *count).fold(0, u32::saturating_add) == 1;
+        (!words.is_empty()).then(|| format!("{} {}", words.join(", "), plural(if is_one { 1 } else { 2 }, "snapshot")))
     }
 
     fn spans(&self) -> Option<String> {
@@ -107,7 +109,7 @@ impl Sentence<'_> {
         ];
         let on = rules.into_iter().filter_map(|(span, word)| Some((span.filter(|span| !span.is_zero())?, word)));
         let words: Vec<String> =
-            on.map(|(span, word)| format!("{word} snapshots within {}", span_text(&span))).collect();
+            on.map(|(span, word)| [word, "snapshots within", &span_text(&span)].join(" ")).collect();
         (!words.is_empty()).then(|| format!("{} of the newest", words.join(", ")))
     }
 

@@ -4,7 +4,7 @@ use crate::choose::keys;
 use crate::commands::forget;
 use crate::context::Context;
 use crate::error::CliError;
-use crate::render::{SnapshotJson, Table, exact, local, rfc3339, size, visible};
+use crate::render::{SnapshotJson, Table, counted, exact, local, rfc3339, size, visible};
 use serde::Serialize;
 use siltstone_engine::forget::held_by;
 use siltstone_engine::snapshots::SnapshotView;
@@ -45,8 +45,9 @@ pub(super) fn show(
     if rows.is_empty() {
         return context.output.line("0 deleted snapshots");
     }
-    let mut table = table(&rows, compact);
-    table.footer(format!("{} deleted snapshots, which hold {} in all", rows.len(), exact(freed(views)?)));
+    let mut table = table(&rows, compact).fit(context.output.columns(), &["Host", "Deleted", "Kept Until", "Paths"]);
+    let (deleted, bytes) = (counted(rows.len() as u64, "deleted snapshot"), exact(freed(views)?));
+    table.footer(format!("{deleted}, {bytes} in all"));
     context.output.line(table)
 }
 

@@ -18,8 +18,10 @@ impl Log {
         self.0.problems.lock().expect("a lock").iter().map(ToString::to_string).collect()
     }
 
+    /// All notices but that a backup is the first of its series, which every test begins with.
     pub fn notices(&self) -> Vec<Notice> {
-        self.0.notices.lock().expect("a lock").clone()
+        let all = self.0.notices.lock().expect("a lock").clone();
+        all.into_iter().filter(|notice| !matches!(notice, Notice::NewSeries { .. })).collect()
     }
 
     /// Whether a problem mentions this.

@@ -10,11 +10,17 @@ const HALF_READ: &[u8] = b".silt-partial";
 ///
 /// # Errors
 /// Fails if the name would be too long; then the file is left out.
-pub(super) fn half_read_name(path: &EntryPath) -> Result<EntryPath, StoreError> {
+pub(crate) fn half_read_name(path: &EntryPath) -> Result<EntryPath, StoreError> {
     EntryPath::new([path.as_bytes(), HALF_READ].concat())
 }
 
 /// Tells whether this is such a name.
-pub(super) fn is_half_read(path: &EntryPath) -> bool {
+pub(crate) fn is_half_read(path: &EntryPath) -> bool {
     path.as_bytes().ends_with(HALF_READ)
+}
+
+/// The name of the file that was half read under this one.
+pub(crate) fn whole_name(path: &EntryPath) -> Option<EntryPath> {
+    let whole = path.as_bytes().strip_suffix(HALF_READ)?;
+    EntryPath::new(whole).ok()
 }

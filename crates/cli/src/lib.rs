@@ -1,4 +1,7 @@
 //! `silt`: arguments in, text or JSON out. What a command does is the engine's; this program parses, asks and renders.
+//!
+//! It is a library so that `silt-import` has the same options, words and exit codes: that program adds how repositories
+//! of another program are read.
 
 #![allow(clippy::doc_markdown, reason = "the documentation of an option is its help text")]
 
@@ -21,44 +24,69 @@ mod password;
 mod patterns;
 mod place;
 mod prices;
+mod profile;
 mod progress;
 mod render;
 mod repository;
 mod retry;
+mod run;
 mod short_help;
 
-use args::{Cli, Command};
-use clap::{CommandFactory, FromArgMatches};
+pub use commands::foreign::{OpenError, OpenForeign};
+
+use args::{Cli, Command, ImportCli, ImportCommand};
+use clap::{CommandFactory, Parser};
 use commands::{
-    backup, check, copy, diff, dump, find, forget, generate, history, import, init, key, label, ls, maintain, mount,
-    policy, prune, repair, restore, serve, snapshots, stats, undelete, unlock, version,
+    backup, check, copy, diff, dump, find, foreign, forget, generate, history, import, init, key, label, ls, maintain,
+    mount, policy, prune, repair, restore, rewrite, schedule, serve, show_config, snapshots, stats, undelete, unlock,
+    version,
 };
-use context::Context;
-use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE, EXIT_INTERRUPTED};
+use context::{Context, GlobalArgs};
+use error::{CliError, Done, EXIT_FAILED, EXIT_INCOMPLETE};
 use output::error_line;
+use profile::{Asked, NotUnderstood};
 use render::visible;
 use serde::Serialize;
 use siltstone_engine::fs::raise_open_file_limit;
 use std::process::ExitCode;
 
-/// The program: parses, runs, tells how it went.
-fn main() -> ExitCode {
-    let parsed = short_help::arranged(Cli::command()).try_get_matches();
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
-        Err(error) => return not_understood(&error),
+/// The program `silt`: parses, runs, tells how it went.
+pub fn main() -> ExitCode {
+    let mut asked = match profile::asked(short_help::arranged(Cli::command())) {
+        Ok(asked) => asked,
+        Err(NotUnderstood::Line(error)) => return not_understood(&error),
+        Err(NotUnderstood::Profile(error)) => {
+            print_error(wants_json(), EXIT_FAILED, &error.to_string());
+            return ExitCode::from(EXIT_FAILED);
+        }
     };
+    let is_server = asked.parts.iter().any(|part| matches!(part.command, Command::Serve(_)));
+    let options = std::mem::take(&mut asked.global);
+    ended(options, is_server, |context| run::run(&asked, context, |part| run(&part.command, &asked, context)))
+}
+
+/// The program `silt-import`, which reads repositories of restic by `open`.
+pub fn import_main(open: OpenForeign) -> ExitCode {
+    match ImportCli::try_parse() {
+        Ok(cli) => ended(cli.global, false, |context| match &cli.command {
+            ImportCommand::Restic(arguments) => foreign::run(arguments, open, context),
+        }),
+        Err(error) => not_understood(&error),
+    }
+}
+
+/// Runs a command, tells how it went.
+fn ended(options: GlobalArgs, is_server: bool, command: impl FnOnce(&Context) -> Result<Done, CliError>) -> ExitCode {
     interrupt::listen();
     raise_open_file_limit();
-    let context = Context::new(cli.global);
+    let context = Context::new(options);
     let output = context.output;
-    log::listen(output, matches!(cli.command, Command::Serve(_)));
-    match environment::check().and_then(|()| run_within_limits(&cli.command, context)) {
+    log::listen(output, is_server);
+    match environment::check().and_then(|()| run_within_limits(context, command)) {
         Ok(Done::Whole) => ExitCode::SUCCESS,
         Ok(Done::InPart) => ExitCode::from(EXIT_INCOMPLETE),
         Err(error) => {
-            // Whatever a run that was asked to stop fell over, it ended because of that.
-            let code = if interrupt::is_asked() { EXIT_INTERRUPTED } else { error.exit_status() };
+            let code = run::exit_status(&error);
             if !error.is_closed_pipe() {
                 print_error(output.json, code, &error.message());
             }
@@ -67,14 +95,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_within_limits(command: &Command, context: Context) -> Result<Done, CliError> {
+fn run_within_limits(
+    context: Context,
+    command: impl FnOnce(&Context) -> Result<Done, CliError>,
+) -> Result<Done, CliError> {
     let context = context.within_limits()?;
-    let done = run(command, &context)?;
+    let done = command(&context)?;
     context.tell_unused_limits();
     Ok(done)
 }
 
-fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
+fn run(command: &Command, asked: &Asked, context: &Context) -> Result<Done, CliError> {
     match command {
         Command::Init(arguments) => init::run(arguments, context),
         Command::Backup(arguments) => backup::run(arguments, context),
@@ -87,11 +118,13 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Diff(arguments) => diff::run(arguments, context),
         Command::Restore(arguments) => restore::run(arguments, context),
         Command::Dump(arguments) => dump::run(arguments, context),
+        Command::Export(arguments) => dump::export(arguments, context),
         Command::Mount(arguments) => mount::run(arguments, context),
         Command::Forget(arguments) => forget::run(arguments, context),
         Command::Undelete(arguments) => undelete::run(arguments, context),
         Command::Tag(arguments) => label::tag(arguments, context),
         Command::Describe(arguments) => label::describe(arguments, context),
+        Command::Rewrite(arguments) => rewrite::run(arguments, context),
         Command::Policy(arguments) => policy::run(arguments, context),
         Command::Maintain(arguments) => maintain::run(arguments, context),
         Command::Prune(arguments) => prune::run(arguments, context),
@@ -100,7 +133,9 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
         Command::Stats(arguments) => stats::run(arguments, context),
         Command::Key(arguments) => key::run(arguments, context),
         Command::Unlock(arguments) => unlock::run(arguments, context),
+        Command::Schedule(arguments) => schedule::run(arguments, asked.profile.as_ref(), context),
         Command::Serve(arguments) => serve::run(arguments, context),
+        Command::ShowConfig(arguments) => show_config::run(arguments, asked.profile.as_ref(), context),
         Command::Version(arguments) => version::run(arguments, context),
         Command::Generate(arguments) => generate::run(arguments, short_help::arranged(Cli::command())),
     }
@@ -108,13 +143,17 @@ fn run(command: &Command, context: &Context) -> Result<Done, CliError> {
 
 /// Help and version are answers; anything else is an error of the caller.
 fn not_understood(error: &clap::Error) -> ExitCode {
-    let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    if error.use_stderr() && wants_json {
+    if error.use_stderr() && wants_json() {
         print_error(true, EXIT_FAILED, error.to_string().trim_end());
     } else {
         let _ = error.print();
     }
     if error.use_stderr() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS }
+}
+
+/// Tells whether JSON is asked for, where the command line cannot be read.
+fn wants_json() -> bool {
+    std::env::args_os().any(|argument| argument == "--json")
 }
 
 /// `message_type` `exit_error`.
