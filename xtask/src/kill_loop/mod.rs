@@ -17,6 +17,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use client::{Client, Ending, Ran};
 use place::{Site, Where};
+use serde_json::Value;
 use server::Server;
 use siltstone_testbed::deterministic::Sequence;
 use siltstone_testbed::machine;
@@ -121,6 +122,12 @@ impl Scene {
         let client = |number: u64| Client::begin(number, repository.at(&home(number)), &site, &home(number), options);
         let mut clients = vec![client(0).context("the first client")?];
         clients.extend(each(1..options.clients, client)?);
+        if options.clients > 1 {
+            let said = program::quietly(repository.command().args(["stats", "--json"]))?;
+            let figures: Value = serde_json::from_str(&said)?;
+            let borrowed = figures["borrowed"].as_array().context("figures without what is borrowed")?;
+            ensure!(!borrowed.is_empty(), "no client borrows of the first");
+        }
         let sequence = Sequence::of(&[options.seed, u64::MAX]);
         Ok(Self { site, repository, server, clients, sequence, usual: begin.elapsed(), count: Count::default() })
     }
