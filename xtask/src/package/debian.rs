@@ -13,7 +13,7 @@ const PLACES: [&str; 4] = [
     "usr/share/bash-completion/completions/silt",
     "usr/share/zsh/vendor-completions/_silt",
     "usr/share/fish/vendor_completions.d/silt.fish",
-    "usr/share/doc/siltstone/completions/silt.ps1",
+    "usr/share/siltstone/completions/silt.ps1",
 ];
 
 /// Units of `packaging/systemd`: debhelper knows their place, and writes the scripts that they need.
