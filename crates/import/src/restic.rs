@@ -120,8 +120,12 @@ impl ForeignRepository for Restic {
 
 /// What an error of the library and its causes say, in one line: without its heading, advice and backtrace.
 pub(crate) fn said(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(|error| message(&error.to_string())).collect::<Vec<_>>().join(": ")
+    let (mut text, mut cause) = (message(&error.to_string()), error.source());
+    while let Some(error) = cause {
+        text = format!("{text}: {}", message(&error.to_string()));
+        cause = error.source();
+    }
+    text
 }
 
 fn message(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Options of commands that make snapshots of other snapshots.
+//! Options of commands that make snapshots of something else than files: of archives, and of other snapshots.
 
 use super::layout::LayoutArgs;
 use crate::context::Context;
@@ -11,13 +11,11 @@ use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::BackupOptions;
 use siltstone_engine::copy::CopyOptions;
 
-/// How snapshots are made of others.
+/// How new snapshots are written.
 #[derive(Args, Debug)]
-pub(crate) struct CopyingArgs {
-    /// Copy a snapshot of which something is damaged without that, instead of leaving the snapshot out
-    #[arg(long)]
-    skip_damaged: bool,
-    /// Save what is done so far after this long, every 4 GiB of new data and when interrupted, or `off`
+pub(crate) struct WritingArgs {
+    /// Save what is done so far as a partial snapshot after this long, every 4 GiB of new data and when interrupted, or
+    /// `off`
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     checkpoint: Checkpointing,
     #[command(flatten)]
@@ -30,18 +28,12 @@ pub(crate) struct CopyingArgs {
     no_verify_written: bool,
 }
 
-impl CopyingArgs {
-    pub(super) fn options(&self, dry_run: bool, context: &Context) -> Result<CopyOptions, CliError> {
-        let options = CopyOptions::default().with_backup(self.backup(context)?);
-        Ok(options.with_dry_run(dry_run).with_skip_damaged(self.skip_damaged))
-    }
-
-    fn backup(&self, context: &Context) -> Result<BackupOptions, CliError> {
+impl WritingArgs {
+    /// Puts them into options.
+    pub(super) fn put_into(&self, options: BackupOptions, context: &Context) -> Result<BackupOptions, CliError> {
         let profile = preset(context)?;
         let verify = if self.no_verify_written { VerifyWritten::Never } else { VerifyWritten::Nearby };
-        Ok(BackupOptions::default()
-            .with_user(environment::user())
-            .with_program(environment::program())
+        Ok(options
             .with_checkpoint(self.checkpoint.0)
             .with_compression_level(context.compression_level()?)
             .with_deltas(self.layout.deltas(profile)?)
@@ -49,5 +41,23 @@ impl CopyingArgs {
             .with_migrate_threshold(self.layout.threshold(profile))
             .with_delta_threshold(profile.delta_threshold())
             .with_verify_written(verify))
+    }
+}
+
+/// How snapshots are made of others.
+#[derive(Args, Debug)]
+pub(crate) struct CopyingArgs {
+    /// Copy a snapshot of which something is damaged without that, instead of leaving the snapshot out
+    #[arg(long)]
+    skip_damaged: bool,
+    #[command(flatten)]
+    writing: WritingArgs,
+}
+
+impl CopyingArgs {
+    pub(super) fn options(&self, dry_run: bool, context: &Context) -> Result<CopyOptions, CliError> {
+        let backup = BackupOptions::default().with_user(environment::user()).with_program(environment::program());
+        let options = CopyOptions::default().with_backup(self.writing.put_into(backup, context)?);
+        Ok(options.with_dry_run(dry_run).with_skip_damaged(self.skip_damaged))
     }
 }

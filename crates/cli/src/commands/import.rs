@@ -1,17 +1,16 @@
 //! `silt import`: makes snapshots of what other programs have kept.
 
 use super::backup::report;
-use super::layout::LayoutArgs;
+use super::copying::WritingArgs;
 use super::record::RecordArgs;
 use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::memory;
-use crate::parse::{Checkpointing, entry_path};
+use crate::parse::entry_path;
 use crate::progress::{Progress, Work};
-use crate::repository::{open_for_series, preset};
+use crate::repository::open_for_series;
 use crate::retry::while_locked;
 use clap::{Args, Subcommand};
-use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::{BackupOptions, BackupSummary};
 use siltstone_engine::import::{ImportOptions, TarBytes};
 use siltstone_store::Time;
@@ -57,21 +56,11 @@ struct TarArgs {
     /// Make no snapshot if nothing changed since the previous one
     #[arg(long)]
     skip_if_unchanged: bool,
-    /// Save what is done so far as a partial snapshot after this long, every 4 GiB of new data and when interrupted, or
-    /// `off`
-    #[arg(long, value_name = "DURATION", default_value = "5m")]
-    checkpoint: Checkpointing,
     /// Write nothing, only show what would be done
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]
-    layout: LayoutArgs,
-    /// Leave what each snapshot supersedes as it is, for 'silt maintain' to encode and lay out
-    #[arg(long)]
-    no_migrate: bool,
-    /// Do not read back what was written before it is committed
-    #[arg(long)]
-    no_verify_written: bool,
+    writing: WritingArgs,
 }
 
 pub(crate) fn run(arguments: &ImportArgs, context: &Context) -> Result<Done, CliError> {
@@ -147,21 +136,13 @@ fn open(archive: &Path) -> Result<(String, TarBytes, Option<Time>), CliError> {
 }
 
 fn options(arguments: &TarArgs, context: &Context) -> Result<ImportOptions, CliError> {
-    let profile = preset(context)?;
-    let verify = if arguments.no_verify_written { VerifyWritten::Never } else { VerifyWritten::Nearby };
     let backup = arguments
         .record
         .recorded(BackupOptions::default())
         .with_series(Some(arguments.series.clone()))
         .with_dry_run(arguments.dry_run)
-        .with_skip_if_unchanged(arguments.skip_if_unchanged)
-        .with_checkpoint(arguments.checkpoint.0)
-        .with_compression_level(context.compression_level()?)
-        .with_deltas(arguments.layout.deltas(profile)?)
-        .with_migrate(!arguments.no_migrate)
-        .with_migrate_threshold(arguments.layout.threshold(profile))
-        .with_delta_threshold(profile.delta_threshold())
-        .with_verify_written(verify);
+        .with_skip_if_unchanged(arguments.skip_if_unchanged);
+    let backup = arguments.writing.put_into(backup, context)?;
     let below = arguments.as_path.as_deref().map(entry_path).transpose()?.flatten();
     Ok(ImportOptions::default().with_backup(backup).with_below(below))
 }
