@@ -475,7 +475,8 @@ fn a_path_taken_out_of_the_lender_alone_stays_with_the_borrower() {
     let only = |name: &str| SnapshotFilter::default().with_series(vec![name.to_owned()]);
     machines.rewrite_as_stated(&only("first"));
     let lender = machines.manifest("first");
-    assert!(!lender.lent.is_empty() && lender.lent.is_subset(&machines.manifest("second").borrowed_of(lender.series)));
+    let borrowed = machines.manifest("second").borrowed_of(lender.series);
+    assert!(!borrowed.is_empty() && borrowed.is_subset(&lender.lent), "what is borrowed stays");
     machines.assert_sound();
     let done = machines.rewrite_as_stated(&only("second"));
     assert!(done.bytes_returned() > i64::try_from(SHARED_BYTES).expect("few"), "{done:?}");

@@ -1,4 +1,4 @@
-//! Folders as WebDAV's XML, and as a page for browsers; pure.
+//! Folders as the XML of `WebDAV`, and as a page for browsers; pure.
 //!
 //! Names stand in addresses only, with every byte that is no letter, digit, `-`, `.`, `_` or `~` as `%XX`: so any name
 //! can be told, of any encoding, and nothing needs to be escaped once more.

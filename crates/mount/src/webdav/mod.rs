@@ -1,4 +1,4 @@
-//! The snapshots over WebDAV (RFC 4918, class 1), for reading, where there is no FUSE.
+//! The snapshots over `WebDAV` (RFC 4918, class 1), for reading, where there is no FUSE.
 //!
 //! ```text
 //! server    listener, connections and their bounds         answer    a request, and what is answered

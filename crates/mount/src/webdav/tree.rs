@@ -1,6 +1,6 @@
 //! What paths lead to: the folders above the snapshots, and what is in these.
 //!
-//! WebDAV knows files and folders only. The links `latest` are shown as the folders they lead to; links, pipes and
+//! `WebDAV` knows files and folders only. The links `latest` are shown as the folders they lead to; links, pipes and
 //! devices of a snapshot are left out.
 
 use crate::content::{OpenFile, ReadAhead};
@@ -87,8 +87,14 @@ impl Tree {
             tell: options.tell,
             told: Mutex::default(),
         };
-        damage.into_iter().for_each(|problem| tree.tell_once(problem));
+        tree.tell_all(damage);
         Ok(tree)
+    }
+
+    fn tell_all(&self, problems: Vec<String>) {
+        for problem in problems {
+            self.tell_once(problem);
+        }
     }
 
     fn tell_once(&self, text: String) {
@@ -111,7 +117,7 @@ impl Tree {
     /// Follows a path from the topmost folder.
     pub(super) fn find(&self, names: &[Vec<u8>]) -> Result<Resource, Missing> {
         let (root, errors) = self.catalogue.folders();
-        errors.into_iter().for_each(|problem| self.tell_once(problem));
+        self.tell_all(errors);
         let mut folder = root;
         for (at, name) in names.iter().enumerate() {
             match place_in(&folder, name).ok_or(Missing::NotFound)? {
