@@ -63,7 +63,9 @@ impl Schema {
             Form::Lines => {}
             Form::Document => assert!(documents.len() <= 1, "{arguments:?}: not one document: {}", run.stdout),
         }
-        documents.into_iter().for_each(|line| hold(&self.commands()[&name], line));
+        for line in documents {
+            hold(&self.commands()[&name], line);
+        }
     }
 }
 
@@ -80,7 +82,8 @@ impl Keywords<'_> {
     }
 
     fn hold_one(&self, word: &str, wanted: &Value, document: &Value, schema: &Value) -> Result<(), String> {
-        let number = |value: &Value| value.as_f64();
+        let number = Value::as_f64;
+        let count = |array: &Value| array.as_array().map(|items| items.len() as u64);
         let is_right = match word {
             "$ref" => {
                 let name = wanted.as_str().and_then(|path| path.strip_prefix("#/$defs/")).expect("a definition");
@@ -126,8 +129,8 @@ impl Keywords<'_> {
             "enum" => wanted.as_array().is_some_and(|words| words.contains(document)),
             "minimum" => number(document) >= number(wanted),
             "maximum" => number(document) <= number(wanted),
-            "minItems" => document.as_array().map(Vec::len) >= wanted.as_u64().map(|count| count as usize),
-            "maxItems" => document.as_array().map(Vec::len) <= wanted.as_u64().map(|count| count as usize),
+            "minItems" => count(document) >= wanted.as_u64(),
+            "maxItems" => count(document) <= wanted.as_u64(),
             "pattern" => {
                 let pattern = Regex::new(wanted.as_str().expect("a pattern")).expect("a pattern");
                 document.as_str().is_some_and(|text| pattern.is_match(text))
