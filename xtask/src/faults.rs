@@ -81,13 +81,23 @@ const FAULTS: [Fault; 5] = [
 enum Operation {
     Backup,
     Forget,
+    Rewrite,
     Maintain,
     KeyAdd,
     KeyPasswd,
 }
 
-const OPERATIONS: [Operation; 5] =
-    [Operation::Backup, Operation::Forget, Operation::Maintain, Operation::KeyAdd, Operation::KeyPasswd];
+const OPERATIONS: [Operation; 6] = [
+    Operation::Backup,
+    Operation::Forget,
+    Operation::Rewrite,
+    Operation::Maintain,
+    Operation::KeyAdd,
+    Operation::KeyPasswd,
+];
+
+/// A folder that every version has; it is taken out of all of them.
+const TAKEN_OUT: &str = "folder0";
 
 /// Runs them all; the first thing that is not as it should be ends it.
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -190,6 +200,7 @@ impl Scene {
             // A source that cannot be read at all must make no snapshot.
             Operation::Backup => command.env_remove("SILT_SHRINK_GUARD"),
             Operation::Forget => &mut command,
+            Operation::Rewrite => command.args(["rewrite", "--forget", "--exclude", TAKEN_OUT]),
             Operation::Maintain => command.arg("maintain"),
             Operation::KeyAdd => command.args(["key", "add", "--new-password-file"]).arg(&self.other_password),
             Operation::KeyPasswd => command.args(["key", "passwd", "--new-password-file"]).arg(&self.other_password),
@@ -260,6 +271,16 @@ impl Scene {
             Operation::Backup => ensure!(!done, "a backup that was done is not listed"),
             Operation::Forget if !is_there(&self.old) => drop(expected.remove(&self.old)),
             Operation::Forget => ensure!(!done, "a snapshot that was forgotten is still listed"),
+            Operation::Rewrite => {
+                // All snapshots lose it by one commit, or none does.
+                let listed = quietly(repository.command().args(["ls", "latest", "--tag", "v0"]))?;
+                let is_there = listed.contains(&format!("/{TAKEN_OUT}/"));
+                ensure!(!(done && is_there), "what was taken out is still listed");
+                if !is_there {
+                    let without = |(label, listing): (String, Listing)| (label, listing.without(Path::new(TAKEN_OUT)));
+                    expected = expected.into_iter().map(without).collect();
+                }
+            }
             _ => {}
         }
         quietly(repository.command().args(["check", "--read-data"]))?;

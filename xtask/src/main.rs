@@ -11,6 +11,7 @@ mod faults;
 mod fuzz;
 #[cfg(test)]
 mod glossary;
+mod import;
 #[cfg(test)]
 mod imports;
 mod kill_loop;
@@ -18,7 +19,11 @@ mod lab_report;
 mod lint;
 #[cfg(test)]
 mod map;
+#[cfg(test)]
+mod oldest_rust;
+mod package;
 mod power;
+mod publish_check;
 mod reader;
 mod real;
 mod sanitize;
@@ -41,8 +46,10 @@ struct Arguments {
 enum Task {
     /// Back up this checkout twice, restore both snapshots, compare, forget, check; prints sizes and speeds.
     Demo(demo::Options),
-    /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults and power.
+    /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults, power and fuzz.
     Test(test::Options),
+    /// Short forms of damage, faults, kill-loop, power and fuzz, and the reader: the second half of `test`.
+    Short,
     /// Tests of chunking and its vectors on ARM and POWER, emulated, built with the oldest compiler they promise to
     /// build with.
     Cross,
@@ -75,9 +82,15 @@ enum Task {
     /// Successive releases of a real source tree and a growing database: back up, restore all, forget half, to the
     /// byte.
     Real(real::Options),
+    /// Bring repositories of restic and borg along, restore every version by both programs and compare them by rsync.
+    Import(import::Options),
     /// A report of `silt-lab`, looked at in a real browser: nothing too wide, cut off, written over something else or
     /// loaded from elsewhere.
     LabReport(lab_report::Options),
+    /// What users install, in target/package: archives, a Debian package, checksums, files for Homebrew and the AUR.
+    Package(package::Options),
+    /// What `cargo publish` would say of the crates that are to be published.
+    PublishCheck(publish_check::Options),
     /// Measurements against the peers.
     Bench {
         #[command(subcommand)]
@@ -99,6 +112,7 @@ fn run(task: &Task) -> Result<()> {
     match task {
         Task::Demo(options) => demo::run(options),
         Task::Test(options) => test::run(options),
+        Task::Short => test::short_forms(),
         Task::Cross => cross::run(),
         Task::Sanitize(options) => sanitize::run(options),
         Task::Lint => lint::run(),
@@ -112,7 +126,10 @@ fn run(task: &Task) -> Result<()> {
         Task::Servers => servers(),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
+        Task::Import(options) => import::run(options),
         Task::LabReport(options) => lab_report::run(options),
+        Task::Package(options) => package::run(options),
+        Task::PublishCheck(options) => publish_check::run(options),
         Task::Bench { bench } => bench::run(bench),
     }
 }

@@ -1,12 +1,13 @@
 //! All tests, from a fresh clone.
 
-use crate::{damage, faults, fuzz, kill_loop, power, reader};
+use crate::{damage, faults, fuzz, import, kill_loop, power, reader};
 use anyhow::{Result, bail};
 use clap::Args;
 use siltstone_testbed::install;
 use siltstone_testbed::machine;
 use siltstone_testbed::program;
 use siltstone_testbed::workspace;
+use std::process::Command;
 use std::thread;
 
 /// Option: how much.
@@ -17,30 +18,46 @@ pub(crate) struct Options {
     full: bool,
 }
 
-/// Installs what tests need; runs the workspace's tests, then short forms of what is done to the real program, the
-/// second reader, and some seconds of fuzzing.
+/// Words of cargo that choose what is tested.
+const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/power"];
+
+/// Installs what tests need; runs the workspace's tests, then [`short_forms`].
 pub(crate) fn run(options: &Options) -> Result<()> {
     install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
     install::ensure(&[install::SSH, install::SSHD, install::SFTP_SERVER, install::RCLONE])?;
-    let workspace_tests = ["test", "--workspace", "--features", "xtask/power"];
+    let cargo = |word: &str| {
+        let mut command = workspace::cargo();
+        command.arg(word).args(EVERYTHING);
+        command
+    };
     // Building tells its progress; so many tests would bury what they say.
-    program::run(workspace::cargo().args(workspace_tests).arg("--no-run"))?;
+    program::run(cargo("test").arg("--no-run"))?;
     // They make thousands of small trees and repositories. On a disk they would mostly wait for it.
     let scratch = machine::scratch()?;
-    let mut tests = workspace::cargo();
-    tests.args(workspace_tests).arg("--quiet").env("TMPDIR", scratch.path());
+    let mut tests = cargo("test");
+    tests.arg("--quiet").env("TMPDIR", scratch.path());
     if options.full {
         tests.env("SILTSTONE_FULL", "1");
     }
     program::run(&mut tests)?;
     // What a file system keeps of a file is looked at on a disk as well.
-    program::run(workspace::cargo().args(workspace_tests).args(["--quiet", "--test", "all", "exact::"]))?;
+    program::run(cargo("test").args(["--quiet", "--test", "all", "exact::"]))?;
+    // Alone, this program, with the feature, and `silt` would have dependencies with other features than the tests
+    // have: half of all would be compiled once more.
+    program::run(cargo("build").args(["--tests", "--bin", "silt", "--bin", "xtask"]))?;
+    let built = workspace::target()?.join("debug");
+    program::run(Command::new(built.join("xtask")).arg("short").env("XTASK_SILT", built.join("silt")))
+}
+
+/// Runs short forms of what is done to the real program, the second reader, and some seconds of fuzzing.
+pub(crate) fn short_forms() -> Result<()> {
     // These two keep all cores busy, the others one each.
     damage::run(&damage::Options::short())?;
     faults::run(&faults::Options::short())?;
     at_once(&[&|| kill_loop::run(&kill_loop::Options::short()), &|| power::run(&power::Options::short()), &|| {
         reader::run()
     }])?;
+    import::run(&import::Options::short())?;
     fuzz::run(&fuzz::Options::short())
 }
 

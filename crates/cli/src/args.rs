@@ -10,6 +10,7 @@ Environment (an option given wins; an invalid value is an error):
   SILT_REPOSITORY, SILT_REPOSITORY_FILE                    where the repository is
   SILT_PASSWORD, SILT_PASSWORD_FILE, SILT_PASSWORD_COMMAND where its password comes from
   SILT_KEY_HINT                                            as --key-hint
+  SILT_PROFILE                                             as --profile
   SILT_FROM_REPOSITORY, SILT_FROM_REPOSITORY_FILE, SILT_FROM_PASSWORD, SILT_FROM_PASSWORD_FILE,
   SILT_FROM_PASSWORD_COMMAND, SILT_FROM_KEY_HINT           the same of the repository that 'silt copy' reads
   SILT_CACHE_DIR, SILT_COMPRESSION, SILT_DELTAS,
@@ -67,11 +68,13 @@ pub(crate) enum Command {
     History(commands::history::HistoryArgs),
     Restore(Box<commands::restore::RestoreArgs>),
     Dump(commands::dump::DumpArgs),
+    Export(commands::dump::ExportArgs),
     Mount(commands::mount::MountArgs),
     Forget(Box<commands::forget::ForgetArgs>),
     Undelete(commands::undelete::UndeleteArgs),
     Tag(commands::label::TagArgs),
     Describe(commands::label::DescribeArgs),
+    Rewrite(commands::rewrite::RewriteArgs),
     Policy(commands::policy::PolicyArgs),
     Maintain(commands::maintain::MaintainArgs),
     Prune(commands::prune::PruneArgs),
@@ -80,9 +83,33 @@ pub(crate) enum Command {
     Stats(commands::stats::StatsArgs),
     Key(commands::key::KeyArgs),
     Unlock(commands::unlock::UnlockArgs),
+    Schedule(commands::schedule::ScheduleArgs),
     Serve(Box<commands::serve::ServeArgs>),
+    ShowConfig(commands::show_config::ShowConfigArgs),
     Version(commands::version::VersionArgs),
     Generate(commands::generate::GenerateArgs),
+}
+
+/// Text below the long help of `silt-import`.
+const IMPORT_AFTER_HELP: &str = "\
+Environment and exit status are those of 'silt --help'; of a restic repository also
+  RESTIC_REPOSITORY, RESTIC_REPOSITORY_FILE                         where it is
+  RESTIC_PASSWORD, RESTIC_PASSWORD_FILE, RESTIC_PASSWORD_COMMAND    where its password comes from";
+
+/// Brings snapshots of another program's repository into one of silt.
+#[derive(Parser, Debug)]
+#[command(name = "silt-import", version, after_long_help = IMPORT_AFTER_HELP, max_term_width = 120)]
+pub(crate) struct ImportCli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: ImportCommand,
+}
+
+/// The programs.
+#[derive(Subcommand, Debug)]
+pub(crate) enum ImportCommand {
+    Restic(Box<commands::foreign::ResticArgs>),
 }
 
 #[cfg(test)]
@@ -94,6 +121,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        ImportCli::command().debug_assert();
     }
 
     #[test]

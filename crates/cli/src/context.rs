@@ -4,12 +4,16 @@ use crate::environment;
 use crate::error::CliError;
 use crate::output::Output;
 use crate::parse::{Compression, Duration, Preset, Size};
+use crate::password::Password;
 use crate::place::{LimitArgs, ProgramArgs};
+use crate::profile::ProfileArgs;
 use crate::progress::Progress;
+use crate::run::{Figures, WatchArgs};
 use clap::{ArgAction, Args};
 use siltstone_engine::{Resources, Session};
 use siltstone_remote::Traffic;
 use siltstone_store::repository::Repository;
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 /// Requests in flight at most, whatever a place could bear: each has a buffer and a thread.
@@ -89,6 +93,12 @@ pub(crate) struct GlobalArgs {
     /// Prices by which dry runs estimate money, by name, as s3-standard-ia [default: $SILT_PRICES, or by the place]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) prices: Option<String>,
+    /// Which profile
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
+    /// Who is told of runs
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
     /// Programs that reach servers
     #[command(flatten)]
     pub(crate) programs: ProgramArgs,
@@ -108,12 +118,17 @@ pub(crate) struct Context {
     pub(crate) output: Output,
     /// Bytes sent and received by all storages of the command.
     pub(crate) traffic: Traffic,
+    /// The password that was asked for, for what else the command does with the repository.
+    pub(crate) answer: OnceCell<Password>,
+    /// What the command counted.
+    pub(crate) figures: Figures,
 }
 
 impl Context {
     pub(crate) fn new(options: GlobalArgs) -> Self {
         let output = Output { json: options.json, quiet: options.quiet, verbosity: options.verbose };
-        Self { options, output, traffic: Traffic::default() }
+        let (traffic, answer, figures) = (Traffic::default(), OnceCell::new(), Figures::default());
+        Self { options, output, traffic, answer, figures }
     }
 
     /// Returns this context, whose storages keep to the limits of options and environment.

@@ -1,16 +1,39 @@
-//! What the surroundings say: variables, the machine's name, the user, the cache folder, the time zone.
+//! Reads the surroundings: variables, the machine's name, the user, the cache folder, the time zone.
 
 use crate::error::CliError;
 use siltstone_engine::Isa;
+use siltstone_remote::Variables;
 use siltstone_store::Time;
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::OnceLock;
+
+/// Variables of the profile, where the process has none of the name.
+static ADDED: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+
+/// Adds the variables of the profile, once. Those of the process go before them.
+pub(crate) fn add(variables: BTreeMap<String, String>) {
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let _ = ADDED.set(variables.into_iter().filter(|(name, _)| !is_set(name)).collect());
+}
+
+/// The variables that were added, for programs that this one starts.
+pub(crate) fn added() -> impl Iterator<Item = (&'static String, &'static String)> {
+    ADDED.get().into_iter().flatten()
+}
+
+/// All variables that are texts, for places at a distance.
+pub(crate) fn variables() -> Variables {
+    Variables::of_process().with(added().map(|(name, value)| (name.clone(), value.clone())))
+}
 
 /// A variable that is set and not empty.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
-    env::var_os(name).filter(|value| !value.is_empty())
+    let added = || ADDED.get()?.get(name).map(OsString::from);
+    env::var_os(name).filter(|value| !value.is_empty()).or_else(added).filter(|value| !value.is_empty())
 }
 
 /// A variable's value, parsed.

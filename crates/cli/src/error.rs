@@ -1,6 +1,8 @@
 //! Why the program ends without having done its work, and with which exit status.
 
+use crate::commands::schedule::ScheduleError;
 use crate::hint;
+use crate::profile::ProfileError;
 use crate::render::counted;
 use siltstone_engine::EngineError;
 use siltstone_engine::fs::PatternError;
@@ -58,12 +60,35 @@ pub(crate) enum CliError {
     NoRepositoryGiven,
     #[error("no source repository given: use --from-repo, or set SILT_FROM_REPOSITORY")]
     NoSourceRepositoryGiven,
+    #[error("no restic repository given: use --from-repo, or set RESTIC_REPOSITORY")]
+    NoResticRepositoryGiven,
+    #[error(
+        "{address}: a restic repository is read from a folder of this machine: mount its place there, as by 'rclone \
+         mount' or sshfs, or copy it"
+    )]
+    ResticElsewhere { address: String },
+    #[error("there is no restic repository in {folder}: {reason}")]
+    NoResticRepository { folder: PathBuf, reason: String },
+    #[error("the password does not open the restic repository in {folder}")]
+    ResticPassword { folder: PathBuf },
+    #[error("cannot read the restic repository in {folder}: {reason}")]
+    ResticUnreadable { folder: PathBuf, reason: String },
+    #[error("the restic repository has no snapshot whose id begins with '{wanted}'; 'restic snapshots' lists them")]
+    NoResticSnapshot { wanted: String },
     #[error("both {first} and {second} are given; they exclude each other, give one")]
     Conflict { first: &'static str, second: &'static str },
     #[error("cannot read the place of the repository from {path}: {source}")]
     RepositoryFile { path: PathBuf, source: io::Error },
     #[error("the place in {path} is empty: put the repository's path on its first line")]
     RepositoryFileEmpty { path: PathBuf },
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
+    Schedule(Box<ScheduleError>),
+    #[error("the hook '{name}' of 'silt {command}' failed: its line {number} ended with {reason}")]
+    Hook { command: String, name: &'static str, number: usize, reason: String },
+    #[error("{failed} of {of} sources failed, as told above")]
+    Sources { failed: usize, of: usize, number: usize, first: Box<CliError> },
     #[error(transparent)]
     Place(#[from] PlaceError),
     #[error(transparent)]
@@ -112,6 +137,8 @@ pub(crate) enum CliError {
     ListCutShort { path: PathBuf },
     #[error("the command '{command}' cannot be started: {source}")]
     StreamCommand { command: String, source: io::Error },
+    #[error("{path} is there and is no key file: name a new file for --key-file, or a key file")]
+    NoKeyFile { path: PathBuf },
     #[error("cannot write {path}: {source}")]
     OutputFile { path: PathBuf, source: io::Error },
     #[error(
@@ -138,6 +165,10 @@ pub(crate) enum CliError {
     ForeignSheet { repository: String, number: u32, location: String },
     #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
     NothingIncluded,
+    #[error("name and password in {path}: {reason}")]
+    AuthFile { path: PathBuf, reason: String },
+    #[error("nothing to take out: --exclude says what")]
+    NothingExcluded,
     #[error(
         "a password hash of {memory_kib} KiB, {passes} passes and {lanes} lanes does not work: it takes a pass, a lane \
          and 8 KiB for each lane at least; choose other --kdf-memory, --kdf-passes, --kdf-lanes"
@@ -151,12 +182,14 @@ pub(crate) enum CliError {
     AmbiguousKey { wanted: String, count: usize },
     #[error("--lease-timeout must be at least {least}: a renewal may be late without its writer being dead")]
     LeaseTimeoutShort { least: String },
-    #[error("nothing was changed: --yes carries the plan out, --dry-run only shows it")]
-    NotConfirmed,
+    #[error("nothing was changed: {option} carries the plan out, --dry-run only shows it")]
+    NotConfirmed { option: &'static str },
     #[error("the price list {path} cannot be used: {reason}")]
     PriceList { path: PathBuf, reason: String },
     #[error("no price list has '{store}'; known are {known}")]
     NoPrices { store: String, known: String },
+    #[error("an archive is not written to a terminal: name a file by --output, or direct it elsewhere")]
+    ArchiveToTerminal,
     #[error("cannot write the output: {0}")]
     Output(io::Error),
 }
@@ -177,15 +210,19 @@ impl CliError {
         match self {
             Self::Engine(EngineError::Interrupted) => EXIT_INTERRUPTED,
             Self::Engine(EngineError::HistoryLost { .. }) => EXIT_HISTORY_LOST,
+            Self::NoResticRepository { .. } => EXIT_NO_REPOSITORY,
+            Self::ResticPassword { .. } => EXIT_WRONG_PASSWORD,
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
             Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
+            Self::Sources { first, .. } => first.exit_status(),
             Self::GroupEmptied { .. }
             | Self::Engine(
                 EngineError::DangerousTarget { .. }
                 | EngineError::SourceShrunk { .. }
                 | EngineError::RemovesAllUnfiltered
                 | EngineError::GroupEmptied { .. }
+                | EngineError::ExcludesAll { .. }
                 | EngineError::RemovesAll { .. },
             ) => EXIT_REFUSED,
             _ => EXIT_FAILED,
@@ -217,6 +254,17 @@ impl CliError {
         hint::added_to(message, self.hint())
     }
 
+    /// The message for others than whoever runs the command: commands that are named in it may hold passwords.
+    pub(crate) fn message_without_secrets(&self) -> String {
+        match self {
+            Self::PasswordCommand { reason, .. } => format!("the password command failed: {reason}"),
+            Self::Sources { failed, of, number, first } => {
+                format!("{failed} of {of} sources failed: source {number}: {}", first.message_without_secrets())
+            }
+            error => error.message(),
+        }
+    }
+
     fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Engine(error) => hint::of_engine(error),
@@ -231,7 +279,7 @@ fn store_status(error: &StoreError) -> u8 {
     match error {
         error if error.is_lost_race() => EXIT_LOCKED,
         StoreError::NotARepository { .. } => EXIT_NO_REPOSITORY,
-        StoreError::WrongPassword { .. } | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
+        StoreError::WrongPassword { .. } | StoreError::KeyFile | StoreError::KeyInvalid { .. } => EXIT_WRONG_PASSWORD,
         StoreError::WriteOnly { .. } => EXIT_WRITE_ONLY,
         StoreError::LostManifest { .. } | StoreError::LostSeries { .. } => EXIT_HISTORY_LOST,
         StoreError::Storage(error) => storage_status(error),

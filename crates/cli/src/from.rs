@@ -27,3 +27,25 @@ pub(crate) struct FromArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) from_key_hint: Option<String>,
 }
+
+/// The restic repository that is imported from.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Source repository")]
+#[allow(clippy::struct_field_names, reason = "they are the names of the options")]
+pub(crate) struct FromResticArgs {
+    /// Folder of the restic repository [default: $RESTIC_REPOSITORY]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) from_repo: Option<PathBuf>,
+    /// File that holds the path of that folder [default: $RESTIC_REPOSITORY_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_repository_file: Option<PathBuf>,
+    /// File that holds its password [default: $RESTIC_PASSWORD_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_password_file: Option<PathBuf>,
+    /// Command that prints its password [default: $RESTIC_PASSWORD_COMMAND]
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) from_password_command: Option<String>,
+    /// Use an empty password for it
+    #[arg(long)]
+    pub(crate) from_insecure_no_password: bool,
+}

@@ -62,6 +62,7 @@ pub(crate) fn of_engine(error: &EngineError) -> Hint {
         }
         EngineError::SameRepository { .. } => "--from-repo names the one to copy from, --repo the one to copy into",
         EngineError::RemovesAll { .. } => "--unsafe-allow-remove-all allows it",
+        EngineError::ExcludesAll { .. } => "'silt forget' removes a snapshot; --unsafe-allow-remove-all allows it",
         EngineError::EmptyPolicy => "give ids, or --keep-* options",
         EngineError::NoRecordedPolicy => "'silt policy set' gives it one",
         EngineError::RecordedPolicy { .. } => "use a newer silt, or set it anew by 'silt policy set'",

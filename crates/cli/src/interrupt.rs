@@ -1,8 +1,10 @@
 //! Signals. While the engine works, the first one that asks the program to end (Ctrl-C, SIGTERM, SIGHUP) is a request
 //! that the engine sees at its next piece of work, so that it can release its lease; a second one, or one while nothing
-//! is at stake, ends the program. SIGUSR1 asks how far the work is.
+//! is at stake, ends the program. SIGUSR1 asks how far the work is, and SIGINFO (Ctrl-T) where the system has it.
 
 use crate::error::EXIT_INTERRUPTED;
+#[cfg(any(target_os = "macos", target_os = "freebsd", target_os = "netbsd", target_os = "openbsd"))]
+use signal_hook::consts::SIGINFO;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag::{register, register_conditional_shutdown};
 use signal_hook::iterator::Signals;
@@ -13,6 +15,14 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// True if the next signal ends the program where it stands.
 static ENDS_AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+/// True while hooks are to run yet, which the first signal must not keep from it.
+static HELD: AtomicBool = AtomicBool::new(false);
+/// Signals that ask how far the work is.
+const STATUS_SIGNALS: &[i32] = &[
+    SIGUSR1,
+    #[cfg(any(target_os = "macos", target_os = "freebsd", target_os = "netbsd", target_os = "openbsd"))]
+    SIGINFO,
+];
 /// Prints how far the work is, while there is any.
 static STATUS: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
 
@@ -35,7 +45,7 @@ fn listen_to_end(signal: i32) -> io::Result<()> {
 
 /// Without the thread nothing is printed, and the work goes on.
 fn listen_for_status() -> io::Result<()> {
-    let mut signals = Signals::new([SIGUSR1])?;
+    let mut signals = Signals::new(STATUS_SIGNALS)?;
     let print = move || {
         for _ in signals.forever() {
             if let Some(print) = &*STATUS.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -74,6 +84,24 @@ impl Working {
 impl Drop for Working {
     fn drop(&mut self) {
         *STATUS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        ENDS_AT_ONCE.store(!HELD.load(Ordering::SeqCst) || is_asked(), Ordering::SeqCst);
+    }
+}
+
+/// While it lives, the first signal only asks, also where the engine does no work.
+pub(crate) struct Held(());
+
+impl Held {
+    pub(crate) fn begin() -> Self {
+        HELD.store(true, Ordering::SeqCst);
+        ENDS_AT_ONCE.store(is_asked(), Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.store(false, Ordering::SeqCst);
         ENDS_AT_ONCE.store(true, Ordering::SeqCst);
     }
 }

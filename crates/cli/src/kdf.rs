@@ -1,4 +1,4 @@
-//! What trying a password on a new key costs: options of the commands that make keys.
+//! Cost of trying a password on a new key: options of the commands that make keys.
 
 use crate::context::Context;
 use crate::error::CliError;

@@ -1,4 +1,4 @@
-//! What this machine remembers of a repository: tested when it is opened, renewed after something was committed.
+//! Memory that this machine keeps of a repository: tested when it is opened, renewed after something was committed.
 
 use crate::context::Context;
 use crate::environment;

@@ -4,7 +4,7 @@
 use crate::context::GlobalArgs;
 use crate::environment;
 use crate::error::CliError;
-use crate::from::FromArgs;
+use crate::from::{FromArgs, FromResticArgs};
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal};
 use std::os::unix::ffi::OsStringExt;
@@ -28,6 +28,8 @@ pub(crate) enum PasswordSource {
     Empty,
     /// The user, or standard input.
     Ask,
+    /// What the user answered before.
+    Answered(Password),
 }
 
 impl PasswordSource {
@@ -50,14 +52,27 @@ impl PasswordSource {
     /// # Errors
     /// [`CliError::Conflict`] for two sources of one kind.
     pub(crate) fn choose_from(options: &FromArgs) -> Result<Self, CliError> {
-        let given = Given {
-            command: options.from_password_command.clone(),
-            file: options.from_password_file.clone(),
-            empty: options.from_insecure_no_password,
-        };
-        let names = ["--from-password-command", "--from-password-file", "--from-insecure-no-password"];
+        let FromArgs { from_password_command, from_password_file, from_insecure_no_password, .. } = options;
         let variables = ["SILT_FROM_PASSWORD_COMMAND", "SILT_FROM_PASSWORD_FILE", "SILT_FROM_PASSWORD"];
-        Self::choose_by(given, names, variables)
+        Self::choose_source((from_password_command, from_password_file, *from_insecure_no_password), variables)
+    }
+
+    /// Chooses for the restic repository that is imported from, by the options, then by restic's variables.
+    ///
+    /// # Errors
+    /// [`CliError::Conflict`] for two sources of one kind.
+    pub(crate) fn choose_from_restic(options: &FromResticArgs) -> Result<Self, CliError> {
+        let FromResticArgs { from_password_command, from_password_file, from_insecure_no_password, .. } = options;
+        let variables = ["RESTIC_PASSWORD_COMMAND", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD"];
+        Self::choose_source((from_password_command, from_password_file, *from_insecure_no_password), variables)
+    }
+
+    fn choose_source(
+        (command, file, empty): (&Option<String>, &Option<PathBuf>, bool),
+        variables: [&'static str; 3],
+    ) -> Result<Self, CliError> {
+        let names = ["--from-password-command", "--from-password-file", "--from-insecure-no-password"];
+        Self::choose_by(Given { command: command.clone(), file: file.clone(), empty }, names, variables)
     }
 
     fn choose_by(
@@ -95,6 +110,7 @@ impl PasswordSource {
             Self::File(path) => from_file(path)?,
             Self::Variable(value) => Zeroizing::new(value.clone().into_vec()),
             Self::Empty => return Ok(Password::default()),
+            Self::Answered(password) => password.clone(),
             Self::Ask if self.is_person() => ask(prompt)?,
             Self::Ask => from_stdin()?,
         };
@@ -152,7 +168,7 @@ fn from_command(command: &str) -> Result<Password, CliError> {
     let words = shlex::split(command).ok_or_else(|| failed("a quote in it is not closed".into()))?;
     let (program, arguments) = words.split_first().ok_or_else(|| failed("it is empty".into()))?;
     let mut process = Command::new(program);
-    process.args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit());
+    process.args(arguments).envs(environment::added()).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = process.output().map_err(|error| failed(error.to_string()))?;
     if output.status.success() { Ok(without_line_break(output.stdout)) } else { Err(failed(output.status.to_string())) }
 }

@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::parse::{Size, TagList};
 use clap::Args;
-use siltstone_engine::fs::{Case, ExcludeRules, PathFilter, PatternError};
+use siltstone_engine::fs::{Case, ExcludeRules, PathFilter, PathFilterBuilder, PatternError};
 use siltstone_engine::snapshots::SnapshotFilter;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -121,7 +121,14 @@ pub(crate) struct SelectArgs {
     /// As --include-file, whatever the case of letters
     #[arg(long, value_name = "FILE")]
     pub(crate) iinclude_file: Vec<PathBuf>,
-    /// Leave what matches a pattern (may be repeated)
+    #[command(flatten)]
+    pub(crate) leave: LeaveArgs,
+}
+
+/// Options that say which files are left out of what there is.
+#[derive(Args, Debug, Default)]
+pub(crate) struct LeaveArgs {
+    /// Leave out what matches a pattern, in the language of .gitignore (may be repeated)
     #[arg(short, long, value_name = "PATTERN")]
     pub(crate) exclude: Vec<String>,
     /// As --exclude, whatever the case of letters
@@ -133,6 +140,32 @@ pub(crate) struct SelectArgs {
     /// As --exclude-file, whatever the case of letters
     #[arg(long, value_name = "FILE")]
     pub(crate) iexclude_file: Vec<PathBuf>,
+}
+
+impl LeaveArgs {
+    /// Tells whether nothing is to be left out.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.exclude.is_empty()
+            && self.iexclude.is_empty()
+            && self.exclude_file.is_empty()
+            && self.iexclude_file.is_empty()
+    }
+
+    /// The filter these options make.
+    pub(crate) fn filter(&self) -> Result<PathFilter, CliError> {
+        let mut filter = PathFilter::builder();
+        self.add_to(&mut filter).and_then(|()| filter.build()).map_err(CliError::Pattern)
+    }
+
+    fn add_to(&self, filter: &mut PathFilterBuilder) -> Result<(), PatternError> {
+        for (pattern, case) in with_case(&self.exclude, &self.iexclude) {
+            filter.exclude(pattern, case)?;
+        }
+        for (file, case) in with_case(&self.exclude_file, &self.iexclude_file) {
+            filter.exclude_file(file, case)?;
+        }
+        Ok(())
+    }
 }
 
 impl SelectArgs {
@@ -149,12 +182,7 @@ impl SelectArgs {
         for (file, case) in with_case(&self.include_file, &self.iinclude_file) {
             filter.include_file(file, case)?;
         }
-        for (pattern, case) in with_case(&self.exclude, &self.iexclude) {
-            filter.exclude(pattern, case)?;
-        }
-        for (file, case) in with_case(&self.exclude_file, &self.iexclude_file) {
-            filter.exclude_file(file, case)?;
-        }
+        self.leave.add_to(&mut filter)?;
         filter.build()
     }
 }

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::parse::Rate;
 use clap::Args;
 use siltstone_remote::{
-    Bucket, ConnectError, Limits, ObjectStorage, Place, Programs, Retries, Server, ServerAddress, Traffic, Variables,
+    Bucket, ConnectError, Limits, ObjectStorage, Place, Programs, Retries, Server, ServerAddress, Traffic,
     connect_server,
 };
 use siltstone_store::storage::{Disk, Storage, Traced};
@@ -107,7 +107,7 @@ fn probed_once(storage: ObjectStorage, context: &Context) -> Arc<dyn Storage> {
 
 /// Connects a bucket with the credentials of the environment.
 pub(crate) fn connect(bucket: &Bucket, context: &Context) -> Result<ObjectStorage, CliError> {
-    Ok(siltstone_remote::connect(bucket, &Variables::of_process(), &context.traffic)?)
+    Ok(siltstone_remote::connect(bucket, &environment::variables(), &context.traffic)?)
 }
 
 /// Connects a server, or makes the folder of a new repository there, by the programs of options and environment.
@@ -116,13 +116,14 @@ pub(crate) fn reach(
     context: &Context,
     how: fn(&Server, &Programs, Retries, &Traffic) -> Result<ObjectStorage, ConnectError>,
 ) -> Result<ObjectStorage, CliError> {
-    let programs = context.options.programs.over(Programs::of(&Variables::of_process()));
+    let programs = Programs::of(&environment::variables()).with_variables(environment::added());
+    let programs = context.options.programs.over(programs);
     Ok(how(server, &programs, Retries::default(), &context.traffic)?)
 }
 
 /// Connects a server of this program with the token of the environment.
 pub(crate) fn connect_served(address: &ServerAddress, context: &Context) -> Result<ObjectStorage, CliError> {
-    let variables = Variables::of_process().with_certificates(context.options.cacert.as_deref());
+    let variables = environment::variables().with_certificates(context.options.cacert.as_deref());
     Ok(siltstone_remote::connect_served(address, &variables, &context.traffic)?)
 }
 

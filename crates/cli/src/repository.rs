@@ -38,10 +38,20 @@ pub(crate) fn place(options: &GlobalArgs) -> Result<Place, CliError> {
 
 /// The place of a repository by an option or a variable of these names: the place itself, or a file that holds it.
 fn place_by(
-    (repo, file): (Option<PathBuf>, Option<PathBuf>),
+    given: (Option<PathBuf>, Option<PathBuf>),
     options: [&'static str; 2],
     variables: [&'static str; 2],
 ) -> Result<Option<Place>, CliError> {
+    let address = address_by(given, options, variables)?;
+    address.map(|address| Place::parse(address.as_os_str()).map_err(CliError::from)).transpose()
+}
+
+/// As [`place_by`], but what the place is was not looked at.
+pub(crate) fn address_by(
+    (repo, file): (Option<PathBuf>, Option<PathBuf>),
+    options: [&'static str; 2],
+    variables: [&'static str; 2],
+) -> Result<Option<PathBuf>, CliError> {
     let given = choose(repo, file, options)?;
     let [repo, file] = variables.map(|name| environment::variable(name).map(PathBuf::from));
     if given.is_some() { Ok(given) } else { choose(repo, file, variables) }
@@ -62,14 +72,13 @@ fn choose(
     place: Option<PathBuf>,
     file: Option<PathBuf>,
     [first, second]: [&'static str; 2],
-) -> Result<Option<Place>, CliError> {
-    let address = match (place, file) {
-        (Some(_), Some(_)) => return Err(CliError::Conflict { first, second }),
-        (Some(place), None) => place,
-        (None, Some(file)) => first_line(&file)?,
-        (None, None) => return Ok(None),
-    };
-    Ok(Some(Place::parse(address.as_os_str())?))
+) -> Result<Option<PathBuf>, CliError> {
+    match (place, file) {
+        (Some(_), Some(_)) => Err(CliError::Conflict { first, second }),
+        (Some(place), None) => Ok(Some(place)),
+        (None, Some(file)) => first_line(&file).map(Some),
+        (None, None) => Ok(None),
+    }
 }
 
 fn first_line(path: &Path) -> Result<PathBuf, CliError> {
@@ -247,7 +256,13 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
 
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
     let place = place(&context.options)?;
-    unlock_at(context, &place, source, "enter password for repository: ", hinted_key(context))
+    let answered = context.answer.get().map(|password| PasswordSource::Answered(password.clone()));
+    let source = answered.as_ref().filter(|_| *source == PasswordSource::Ask).unwrap_or(source);
+    let unlocked = unlock_at(context, &place, source, "enter password for repository: ", hinted_key(context))?;
+    if *source == PasswordSource::Ask {
+        let _ = context.answer.set(unlocked.1.clone());
+    }
+    Ok(unlocked)
 }
 
 fn unlock_at(

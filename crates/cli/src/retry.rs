@@ -1,4 +1,4 @@
-//! What to do while another process writes to the series: trying again (`--retry-lock`), and how long to watch one that
+//! Waits while another process writes to the series: trying again (`--retry-lock`), and how long to watch one that
 //! cannot be seen from here (`--lease-timeout`).
 
 use crate::context::Context;

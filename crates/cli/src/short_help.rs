@@ -1,9 +1,9 @@
-//! What `-h` shows of a command, the options that people use; and the examples that `--help` adds.
+//! Short help: the options that `-h` shows of a command, those that people use; and the examples that `--help` adds.
 
 use clap::{Arg, Command};
 
 /// Options of all commands that every short help shows.
-const GLOBAL: &[&str] = &["repo", "password-file", "json", "quiet", "verbose"];
+const GLOBAL: &[&str] = &["repo", "password-file", "profile", "json", "quiet", "verbose"];
 
 /// Own options of the commands that have many, as their short help shows them; that of the others shows all.
 const OWN: &[(&str, &[&str])] = &[
@@ -56,6 +56,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "\
 silt backup ~/work --tag work --exclude '*.o'
 silt backup / --one-file-system --exclude-caches
+silt -P home backup
 silt backup --stdin-from-command --stdin-filename all.sql -- pg_dumpall",
     ),
     (
@@ -85,6 +86,13 @@ silt diff latest~1 latest
 silt diff --live latest:/etc",
     ),
     ("mount", "silt mount /mnt/backups"),
+    ("schedule", "silt -P home schedule install"),
+    (
+        "rewrite",
+        "\
+silt rewrite --exclude 'passwords.txt'
+silt rewrite --exclude /home/me/disk.img --forget --host laptop",
+    ),
     (
         "check",
         "\
@@ -148,7 +156,7 @@ mod tests {
         let backup = command.find_subcommand_mut("backup").expect("a command");
         let options = |help: &str| help.lines().filter(|line| line.trim_start().starts_with('-')).count();
         let (short, long) = (backup.render_help().to_string(), backup.render_long_help().to_string());
-        assert!(options(&short) <= 18 && options(&long) > 60, "{short}");
+        assert!(options(&short) <= 19 && options(&long) > 60, "{short}");
         assert!(short.contains("--help tells") && long.contains("pg_dumpall"), "{long}");
     }
 }

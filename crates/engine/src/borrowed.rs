@@ -7,7 +7,7 @@ use siltstone_store::series::loan_chunks;
 use siltstone_store::storage::ObjectName;
 use siltstone_store::{ChunkNumber, ChunkRun, SeriesId, StoreError};
 
-/// What a series borrows of another one.
+/// Chunks that a series borrows of another one.
 pub(crate) fn runs_of(manifest: &Manifest, lender: SeriesId) -> Vec<BorrowedRun> {
     let of_it = manifest.imports.iter().filter(|import| manifest.lender_of(import) == Some(lender));
     of_it.map(|import| import.run).collect()

@@ -46,7 +46,7 @@ pub enum Change {
     Metadata,
 }
 
-/// What stands at a path.
+/// Entry at a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seen {
     /// A directory.
@@ -77,9 +77,9 @@ pub struct Difference {
     pub path: EntryPath,
     /// Way in which it differs.
     pub change: Change,
-    /// What the first side has; `None` if it was added.
+    /// Entry of the first side; `None` if it was added.
     pub before: Option<Seen>,
-    /// What the second side has; `None` if it was removed.
+    /// Entry of the second side; `None` if it was removed.
     pub after: Option<Seen>,
 }
 

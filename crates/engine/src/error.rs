@@ -257,6 +257,12 @@ pub enum EngineError {
         /// The series' name.
         series: String,
     },
+    /// Nothing of a snapshot would be left but directories. None was changed.
+    #[error("refusing to exclude all files of snapshot {snapshot}, nothing was changed")]
+    ExcludesAll {
+        /// Short id of the snapshot.
+        snapshot: String,
+    },
     /// No rule says which snapshots to keep. None was removed.
     #[error("no policy was specified, no snapshots will be removed")]
     EmptyPolicy,
@@ -306,6 +312,12 @@ pub enum EngineError {
         snapshot: String,
         /// Entries that cannot be read.
         problems: u64,
+    },
+    /// Something is to be recorded at another path that is not one source other than the root.
+    #[error("only one file or folder, and not the root, can be recorded as {}", .as_path.display())]
+    NotOneSource {
+        /// Path it was to be recorded at.
+        as_path: PathBuf,
     },
     /// The catalog of a snapshot that was to be copied cannot be read, so that no copy of it was made.
     #[error("snapshot {snapshot} of the source repository is not copied: {reason}")]

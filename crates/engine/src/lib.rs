@@ -26,6 +26,7 @@ pub mod forget;
 pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
+mod half_read;
 mod history;
 pub mod import;
 pub mod index;
@@ -46,6 +47,7 @@ mod refused;
 pub mod repair;
 mod resources;
 pub mod restore;
+pub mod rewrite;
 pub mod seen;
 mod session;
 mod setters;

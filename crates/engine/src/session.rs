@@ -4,10 +4,14 @@
 use crate::backup::{BackupOptions, BackupSummary, Source, backup};
 use crate::check::{CheckOptions, CheckReport, check};
 use crate::copy::{CopyOptions, CopySummary, Originals, copy};
-use crate::dump::{Archive, dump};
+use crate::dump::{Archive, dump, export};
 use crate::file_reader::SnapshotReader;
-use crate::forget::{ForgetOptions, ForgetPlan, ForgetSummary, SnapshotSelection, held_by, plan_forget};
-use crate::import::{ImportOptions, TarArchive, TarBytes, import_tar};
+use crate::forget::{
+    ForgetOptions, ForgetPlan, ForgetSummary, RewritePlan, SnapshotSelection, held_by, plan_forget, plan_rewrite,
+};
+use crate::fs::PathFilter;
+use crate::import::{ForeignRepository, ImportOptions, TarArchive, TarBytes, VerifySummary};
+use crate::import::{import_snapshots, import_tar, verify_snapshots};
 use crate::label::{LabelOptions, label};
 use crate::maintain::{self, MaintainForecast, MaintainOptions, MaintainSummary, maintain};
 use crate::protect::{ProtectSummary, protect};
@@ -91,6 +95,31 @@ impl<R: Borrow<Repository>> Session<R> {
         import_tar(self.repository(), archive, options, &self.resources)
     }
 
+    /// Brings snapshots of another program's repository over, oldest first.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`import_snapshots`].
+    pub fn import_snapshots(
+        &self,
+        source: &dyn ForeignRepository,
+        snapshots: &[SnapshotView],
+        options: &CopyOptions,
+    ) -> Result<CopySummary, EngineError> {
+        import_snapshots(source, snapshots, self.repository(), options, &self.resources)
+    }
+
+    /// Compares snapshots that were imported with their originals.
+    ///
+    /// # Errors
+    /// Those of [`verify_snapshots`].
+    pub fn verify_snapshots(
+        &self,
+        source: &dyn ForeignRepository,
+        originals: &[SnapshotView],
+    ) -> Result<VerifySummary, EngineError> {
+        verify_snapshots(source, originals, self.repository(), &self.resources)
+    }
+
     /// Copies snapshots of another repository into this one, oldest first.
     ///
     /// # Errors
@@ -129,6 +158,21 @@ impl<R: Borrow<Repository>> Session<R> {
         dump(self.repository(), snapshot, path, archive, output, &self.resources)
     }
 
+    /// Writes an archive of a snapshot, or of part of it.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`export`].
+    pub fn export(
+        &self,
+        snapshot: &SnapshotView,
+        path: Option<&EntryPath>,
+        archive: Archive,
+        output: &mut dyn Write,
+    ) -> Result<(), EngineError> {
+        self.resources.suffice_for(Command::Dump, self.repository())?;
+        export(self.repository(), snapshot, path, archive, output, &self.resources)
+    }
+
     /// Opens the files of a snapshot for reading anywhere in them.
     ///
     /// # Errors
@@ -163,6 +207,38 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`ForgetPlan::execute`].
     pub fn execute(&self, plan: &ForgetPlan) -> Result<ForgetSummary, EngineError> {
+        let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
+        plan.execute(self.repository(), &resources)
+    }
+
+    /// Looks which of these snapshots have what a filter excludes. Nothing is written.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`plan_rewrite`].
+    pub fn plan_rewrite(
+        &self,
+        snapshots: Vec<SnapshotView>,
+        filter: PathFilter,
+        options: &ForgetOptions,
+    ) -> Result<RewritePlan, EngineError> {
+        let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
+        plan_rewrite(self.repository(), snapshots, filter, options, &resources)
+    }
+
+    /// Returns what carrying out a plan of rewriting would do, to the byte.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`RewritePlan::forecast`].
+    pub fn forecast_rewrite(&self, plan: &RewritePlan) -> Result<ForgetSummary, EngineError> {
+        let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
+        plan.forecast(self.repository(), &resources)
+    }
+
+    /// Takes out of snapshots what a plan says.
+    ///
+    /// # Errors
+    /// [`EngineError::MemoryTooSmall`]; those of [`RewritePlan::execute`].
+    pub fn rewrite(&self, plan: &RewritePlan) -> Result<ForgetSummary, EngineError> {
         let resources = self.resources.beside_containers(Command::Forget, self.repository())?;
         plan.execute(self.repository(), &resources)
     }

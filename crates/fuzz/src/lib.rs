@@ -6,12 +6,13 @@
 //! holder of the key could write. A target may refuse its input as often as it likes. It must not panic, hang, or take
 //! memory that the input did not pay for.
 //!
-//! [`seeds`] gives inputs to begin with, taken from a repository; inputs that once failed are kept in
-//! `fuzz/regressions/<target>/`.
+//! [`seeds`] gives inputs to begin with, taken from a repository, and [`corpus`] those that earlier campaigns found;
+//! inputs that once failed are kept in `fuzz/regressions/<target>/`.
 
 mod catalog;
 mod config;
 mod container;
+pub mod corpus;
 mod keys;
 mod loan;
 mod local;
@@ -71,18 +72,25 @@ fn named(name: &str) -> Option<Target> {
 
 /// Word of the command line that makes the program of the fuzzer print the names of all targets instead.
 const LIST: &str = "--list";
+/// Word of the command line that makes the program of the fuzzer print the commit it was built of instead.
+const COMMIT: &str = "--commit";
 /// Word of the command line that makes the program of the fuzzer write the seeds of all targets instead.
 const PLANT: &str = "--plant";
+/// Word of the command line that makes the program of the fuzzer pack the inputs of a target instead.
+const PACK: &str = "--pack";
 /// Variable of the environment that names the target of a run of the fuzzer.
 const VARIABLE: &str = "SILTSTONE_FUZZ_TARGET";
 /// The target that was chosen when the program began.
 static CHOSEN: OnceLock<Target> = OnceLock::new();
 
 /// Begins the program of the fuzzer: all targets are in one, and the environment chooses
-/// (`SILTSTONE_FUZZ_TARGET=region`). With `--list` it prints the names of the targets, a line each, and ends; with
-/// `--plant REPOSITORY CORPUS` it writes the seeds of all targets below the folder `CORPUS`, with those from the golden
-/// repository in the folder `REPOSITORY`, and ends.
-pub fn begin() {
+/// (`SILTSTONE_FUZZ_TARGET=region`). With one of these words it does something else, and ends:
+/// - `--list` prints the names of the targets, a line each;
+/// - `--commit` prints `commit`, that of which it was built;
+/// - `--plant REPOSITORY CORPUS` writes the seeds of all targets below the folder `CORPUS`, with those from the golden
+///   repository in the folder `REPOSITORY`; `--plant REPOSITORY CORPUS ARCHIVES` also the kept inputs;
+/// - `--pack FOLDER ARCHIVES TARGET` packs the inputs in `FOLDER` as the kept ones of `TARGET`.
+pub fn begin(commit: Option<&str>) {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let done = match &words[..] {
         [first] if first == LIST => {
@@ -91,11 +99,21 @@ pub fn begin() {
             }
             Ok(())
         }
-        [first, repository, corpus] if first == PLANT => seeds::plant(repository.as_ref(), corpus.as_ref()),
+        [first] if first == COMMIT => {
+            println!("{}", commit.unwrap_or("unknown"));
+            Ok(())
+        }
+        [first, repository, corpus] if first == PLANT => seeds::plant(repository.as_ref(), None, corpus.as_ref()),
+        [first, repository, corpus, archives] if first == PLANT => {
+            seeds::plant(repository.as_ref(), Some(archives.as_ref()), corpus.as_ref())
+        }
+        [first, folder, archives, target] if first == PACK => {
+            corpus::pack(folder.as_ref(), archives.as_ref(), &target.to_string_lossy())
+        }
         _ => return choose(),
     };
     if let Err(error) = &done {
-        eprintln!("no seeds: {error:#}");
+        eprintln!("{error:#}");
     }
     std::process::exit(i32::from(done.is_err()));
 }

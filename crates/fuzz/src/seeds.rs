@@ -55,19 +55,25 @@ pub fn all(folder: &Path, password: &[u8]) -> Result<Seeds> {
 pub const GOLDEN_PASSWORD: &[u8] = b"a password";
 
 /// Writes the seeds of all targets below `corpus`, each under the hash of its content, with those from the golden
-/// repository in the folder `golden`.
+/// repository in the folder `golden`; and beside them the kept inputs, if `archives` is their folder.
 ///
 /// # Errors
-/// The repository cannot be read, or a seed cannot be written.
-pub fn plant(golden: &Path, corpus: &Path) -> Result<()> {
-    for (target, inputs) in all(golden, GOLDEN_PASSWORD)? {
+/// The repository or an archive cannot be read, or a seed cannot be written.
+pub fn plant(golden: &Path, archives: Option<&Path>, corpus: &Path) -> Result<()> {
+    for (target, seeds) in all(golden, GOLDEN_PASSWORD)? {
         let folder = corpus.join(target);
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-        for input in inputs {
-            fs::write(folder.join(&blake3::hash(&input).to_hex()[..16]), input)?;
+        let kept = archives.map_or_else(|| Ok(Vec::new()), |archives| crate::corpus::inputs(archives, target))?;
+        for input in seeds.into_iter().chain(kept) {
+            fs::write(folder.join(name(&input)), input)?;
         }
     }
     Ok(())
+}
+
+/// Returns the name of an input's file.
+pub(crate) fn name(input: &[u8]) -> String {
+    blake3::hash(input).to_hex()[..16].to_owned()
 }
 
 fn keep(seeds: &mut Seeds, target: &'static str, seed: impl Into<Option<Vec<u8>>>) {

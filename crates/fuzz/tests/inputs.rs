@@ -1,6 +1,7 @@
-//! The targets without a fuzzer: on their seeds, on those cut short and flipped, and on every input that once failed.
+//! The targets without a fuzzer: on their seeds, on those cut short and flipped, on the kept corpus, and on every input
+//! that once failed.
 
-use siltstone_fuzz::{TARGETS, seeds};
+use siltstone_fuzz::{TARGETS, corpus, seeds};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,28 @@ fn no_input_that_once_failed_fails_again() {
             siltstone_fuzz::run(&name, &fs::read(input.expect("an input").path()).expect("its bytes"));
         }
     }
+}
+
+#[test]
+fn no_input_that_earlier_campaigns_kept_fails() {
+    for target in TARGETS {
+        for input in corpus::inputs(&root().join("fuzz/corpus"), target.name).expect("an archive") {
+            (target.run)(&input);
+        }
+    }
+}
+
+#[test]
+fn kept_inputs_come_back_as_they_were_and_the_largest_beyond_the_bound_are_left_out() {
+    let (folder, archives) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let inputs = [&b""[..], b"an input", &[7; 100 << 10], &[8; 200 << 10]];
+    for (number, input) in inputs.iter().enumerate() {
+        fs::write(folder.path().join(number.to_string()), input).expect("written");
+    }
+    corpus::pack(folder.path(), archives.path(), "slot").expect("packed");
+    let kept = corpus::inputs(archives.path(), "slot").expect("read");
+    assert!(kept.iter().eq(&inputs[..3]), "{} inputs", kept.len());
+    assert!(corpus::inputs(archives.path(), "tar").expect("none").is_empty());
 }
 
 #[test]

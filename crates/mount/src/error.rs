@@ -2,6 +2,7 @@
 
 use siltstone_engine::EngineError;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -45,6 +46,22 @@ pub enum MountError {
     /// It is in use.
     #[error("cannot unmount")]
     Unmount {
+        /// The reason.
+        source: io::Error,
+    },
+    /// The address can be reached by other machines.
+    #[error(
+        "{address} can be reached by other machines: that takes a password, and leave to send all of it unencrypted"
+    )]
+    OpenToOthers {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Nothing can listen at the address.
+    #[error("cannot listen at {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
         /// The reason.
         source: io::Error,
     },

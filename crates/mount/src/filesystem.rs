@@ -55,7 +55,7 @@ pub(crate) struct Snapshots {
     mounted: Time,
 }
 
-/// What the kernel is told of a name.
+/// Answer to the kernel about a name.
 struct Found {
     attributes: FileAttr,
     valid: Duration,

@@ -16,7 +16,7 @@ const ALL: &str = "snapshots";
 /// Link to the newest snapshot of a folder.
 const LATEST: &[u8] = b"latest";
 
-/// What a name in a folder stands for.
+/// Entry that a name in a folder stands for.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// A folder of names.

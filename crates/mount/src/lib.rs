@@ -10,6 +10,7 @@ mod folders;
 mod listing;
 mod nodes;
 mod snapshots;
+pub mod webdav;
 
 pub use error::MountError;
 

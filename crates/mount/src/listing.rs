@@ -36,7 +36,7 @@ impl Listed {
     }
 }
 
-/// What every directory has first.
+/// Names that every directory has first.
 const DOTS: [Listed; 2] = [Listed::Itself, Listed::Parent];
 
 /// A directory that is open.

@@ -1,4 +1,4 @@
-//! What the kernel's inode numbers stand for.
+//! Nodes that the kernel's inode numbers stand for.
 //!
 //! A number is the beginning of a hash of what it stands for, so it is the same in every mount and costs memory only
 //! while the kernel has it. All names of a hard link have one number.
@@ -21,7 +21,7 @@ pub(crate) struct Top {
     pub(crate) snapshot: Arc<SnapshotView>,
 }
 
-/// What a number stands for.
+/// Node that a number stands for.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// Something above the snapshots, by the names that lead to it.

@@ -82,7 +82,7 @@ impl Catalogue {
         (list.folders.clone(), errors)
     }
 
-    /// What these names lead to.
+    /// Place that these names lead to.
     pub(crate) fn place(&self, names: &[Vec<u8>]) -> (Option<Place>, Vec<String>) {
         let (folders, errors) = self.folders();
         let mut place = None;

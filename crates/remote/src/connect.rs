@@ -46,12 +46,18 @@ impl Variables {
         texts.collect()
     }
 
+    /// Returns these variables and others, which go before those of the same name.
+    #[must_use]
+    pub fn with(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.0.extend(variables);
+        self
+    }
+
     /// Returns these variables with this file of certificates that servers are trusted by, if one is given.
     #[must_use]
-    pub fn with_certificates(mut self, file: Option<&Path>) -> Self {
+    pub fn with_certificates(self, file: Option<&Path>) -> Self {
         let file = file.map(|file| file.to_string_lossy().into_owned());
-        self.0.extend(file.map(|file| ("SILT_CACERT".to_owned(), file)));
-        self
+        self.with(file.map(|file| ("SILT_CACERT".to_owned(), file)))
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

@@ -13,6 +13,7 @@ mod server;
 mod service;
 mod sftp;
 mod traffic;
+mod webhook;
 mod window;
 
 pub use connect::{ConnectError, Variables, connect, connect_served};
@@ -22,3 +23,4 @@ pub use retries::Retries;
 pub use served::ServerAddress;
 pub use server::{Programs, Server, connect_server, create_server};
 pub use traffic::{Limits, Traffic};
+pub use webhook::{Webhook, WebhookError};

@@ -140,7 +140,9 @@ impl ObjectStorage {
         let store = Arc::<ServerStore>::clone(&server);
         let mut storage = Self::over(store, "", location, retries, traffic)?.with_batch_delete();
         let requests = Arc::clone(&storage.requests);
-        storage.granted = Some(storage.wait(async move { requests.rights(&server).await })?);
+        let granted = storage.wait(async move { requests.rights(&server).await })?;
+        storage.keeps_reserve = granted.keeps_reserve && granted.rights.contains(&Right::Put);
+        storage.granted = Some(granted);
         storage.is_probed = Mutex::new(true);
         Ok(storage)
     }
@@ -194,7 +196,8 @@ impl ObjectStorage {
     /// that it is asked to write twice. Four requests, once on each machine that has a marker, else once in a process.
     ///
     /// # Errors
-    /// [`StorageError::ReplacesObjects`] if it does not refuse; those of writing.
+    /// [`StorageError::ReplacesObjects`] if it does not refuse, [`StorageError::ListsLate`] if it does not list what it
+    /// was given; those of writing and listing.
     pub fn probe(&self) -> Result<(), StorageError> {
         let mut is_probed = self.is_probed.lock().unwrap_or_else(PoisonError::into_inner);
         if !*is_probed {

@@ -129,6 +129,9 @@ pub struct Granted {
     pub series: SeriesScope,
     /// Rights on them.
     pub rights: BTreeSet<Right>,
+    /// True if the place behind the server runs full, so that clients keep a reserve there.
+    #[serde(default)]
+    pub keeps_reserve: bool,
 }
 
 /// A page of a listing: the answer to [`LIST`].

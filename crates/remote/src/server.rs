@@ -7,6 +7,7 @@ use crate::place::PlaceError;
 use crate::retries::Retries;
 use crate::sftp::{Connection, Naming, Program, Root, SftpStore};
 use crate::traffic::Traffic;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use url::Url;
@@ -57,6 +58,8 @@ pub struct Programs {
     pub rclone_arguments: Option<String>,
     /// The user promises that never two processes write to a repository behind rclone.
     pub rclone_has_one_writer: bool,
+    /// Variables that the programs are given beside those of this process.
+    pub variables: BTreeMap<String, String>,
 }
 
 impl Programs {
@@ -71,7 +74,15 @@ impl Programs {
             rclone_program: text("SILT_RCLONE_PROGRAM"),
             rclone_arguments: text("SILT_RCLONE_ARGS"),
             rclone_has_one_writer: variables.get("SILT_RCLONE_ONE_WRITER") == Some("1"),
+            variables: BTreeMap::new(),
         }
+    }
+
+    /// Returns these programs, which are given more variables.
+    #[must_use]
+    pub fn with_variables<'v>(mut self, variables: impl Iterator<Item = (&'v String, &'v String)>) -> Self {
+        self.variables.extend(variables.map(|(name, value)| (name.clone(), value.clone())));
+        self
     }
 }
 
@@ -129,19 +140,20 @@ impl Server {
             shlex::split(text).ok_or(PlaceError::Settings { location, reason })
         };
         let naming = if programs.rclone_has_one_writer { Naming::Checked } else { Naming::Refused };
+        let variables = programs.variables.clone();
         match self {
             Self::Ssh { path, .. } => {
                 let words = match &programs.sftp_command {
                     Some(command) => split(command)?,
                     None => self.ssh_words(split(programs.sftp_arguments.as_deref().unwrap_or_default())?),
                 };
-                Ok((Program { words, advice: SSH_ADVICE }, path, Naming::Refused))
+                Ok((Program { words, variables, advice: SSH_ADVICE }, path, Naming::Refused))
             }
             Self::Rclone { remote } => {
                 let mut words = split(programs.rclone_program.as_deref().unwrap_or("rclone"))?;
                 words.extend(split(programs.rclone_arguments.as_deref().unwrap_or(RCLONE_ARGUMENTS))?);
                 words.push(remote.clone());
-                Ok((Program { words, advice: RCLONE_ADVICE }, "", naming))
+                Ok((Program { words, variables, advice: RCLONE_ADVICE }, "", naming))
             }
         }
     }

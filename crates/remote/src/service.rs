@@ -23,7 +23,7 @@ const TEXT_BYTES_MAX: usize = 300;
 /// Bytes of a request's body up to which it waits for no turn: signs of life and commits go beside what is large.
 const SMALL_BODY_BYTES_MAX: usize = 64 << 10;
 /// The name of this program for servers.
-const USER_AGENT: &str = concat!("silt/", env!("CARGO_PKG_VERSION"));
+pub(crate) const USER_AGENT: &str = concat!("silt/", env!("CARGO_PKG_VERSION"));
 
 /// A request that was answered by a refusal.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

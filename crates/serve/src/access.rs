@@ -5,7 +5,8 @@
 //! | read, size | `read` | the object's series |
 //! | create an object of a series | `put` | its series |
 //! | create or delete a directory, or delete a renewal: they hold no data | `put` too | |
-//! | delete an object of a series | `forget` | its series |
+//! | create the reserve | `put` | |
+//! | delete an object of a series, or the reserve | `forget` | its series |
 //! | create or delete any other object | `admin` | |
 //! | list | `list` | the listing holds what is reached |
 //! | counters | `metrics` | |
@@ -25,7 +26,8 @@ pub(crate) fn require(granted: &Granted, call: &Call) -> Result<(), Refusal> {
             require_reach(granted, name)
         }
         Call::Create(name) => {
-            let is_for_writers = name.series().is_some() || matches!(name, ObjectName::Directory(_));
+            let is_for_writers =
+                name.series().is_some() || matches!(name, ObjectName::Directory(_) | ObjectName::Reserve);
             require_right(granted, if is_for_writers { Right::Put } else { Right::Admin }, name)?;
             require_reach(granted, name)
         }
@@ -40,7 +42,8 @@ pub(crate) fn require(granted: &Granted, call: &Call) -> Result<(), Refusal> {
 pub(crate) fn require_delete(granted: &Granted, name: &ObjectName) -> Result<(), Refusal> {
     let holds_nothing = matches!(name, ObjectName::Renewal(..) | ObjectName::Directory(_));
     if !(holds_nothing && granted.rights.contains(&Right::Put)) {
-        require_right(granted, if name.series().is_some() { Right::Forget } else { Right::Admin }, name)?;
+        let is_for_writers = name.series().is_some() || *name == ObjectName::Reserve;
+        require_right(granted, if is_for_writers { Right::Forget } else { Right::Admin }, name)?;
     }
     require_reach(granted, name)
 }
@@ -99,21 +102,23 @@ mod tests {
         ]
     }
 
-    fn objects_of_repository() -> [ObjectName; 6] {
+    fn objects_of_repository() -> [ObjectName; 5] {
         [
             ObjectName::Config(1),
             Original::Config(1).copy(),
             ObjectName::Key(KeyId([1; 16])),
             Original::Key(KeyId([1; 16])).copy(),
-            ObjectName::Reserve,
             ObjectName::Aside(Replaced::Config(1), 0),
         ]
     }
 
+    fn granted(series: SeriesScope, rights: BTreeSet<Right>) -> Granted {
+        Granted { token: "t".into(), series, rights, keeps_reserve: false }
+    }
+
     /// The rights of which each alone allows this call on a token for one series.
     fn enough(call: &Call) -> Vec<Right> {
-        let granted =
-            |right| Granted { token: "t".into(), series: SeriesScope::These([OWN].into()), rights: [right].into() };
+        let granted = |right| granted(SeriesScope::These([OWN].into()), [right].into());
         Right::ALL.into_iter().filter(|right| require(&granted(*right), call).is_ok()).collect()
     }
 
@@ -142,6 +147,13 @@ mod tests {
         assert_eq!(enough(&Call::Delete(ObjectName::Renewal(OTHER, RenewalId { lease: 1, count: 1 }))), []);
     }
 
+    /// What is kept free is made by whoever may write, and given up by whoever makes room.
+    #[test]
+    fn the_reserve_is_made_by_writers_and_given_up_by_who_may_forget() {
+        assert_eq!(enough(&Call::Create(ObjectName::Reserve)), [Right::Put]);
+        assert_eq!(enough(&Call::Delete(ObjectName::Reserve)), [Right::Forget]);
+    }
+
     #[test]
     fn objects_of_other_series_are_out_of_reach() {
         let aside = ObjectName::Aside(Replaced::Manifest(OTHER, 1), 0);
@@ -149,8 +161,7 @@ mod tests {
             for call in [Call::Read(name, None), Call::Size(name), Call::Create(name), Call::Delete(name)] {
                 assert_eq!(enough(&call), [], "{call:?}");
             }
-            let everything =
-                Granted { token: "t".into(), series: SeriesScope::All, rights: BTreeSet::from(Right::ALL) };
+            let everything = granted(SeriesScope::All, BTreeSet::from(Right::ALL));
             assert!(require(&everything, &Call::Delete(name)).is_ok());
         }
     }

@@ -111,7 +111,10 @@ impl Service {
                 self.delete(names).await
             }
             Call::List { what, after } => self.list(&granted, what, after).await,
-            Call::Rights => json(granted.as_ref()),
+            Call::Rights => {
+                let keeps_reserve = self.storage.capabilities().keeps_reserve;
+                json(&Granted { keeps_reserve, ..granted.as_ref().clone() })
+            }
             Call::Metrics => Ok(Reply::new(StatusCode::OK).with_body(CONTENT_TYPE, self.metrics.text())),
         }
     }
@@ -303,7 +306,8 @@ mod tests {
 
     #[test]
     fn pages_follow_one_another_until_the_end() {
-        let granted = Granted { token: "t".into(), series: SeriesScope::All, rights: [Right::List].into() };
+        let granted =
+            Granted { token: "t".into(), series: SeriesScope::All, rights: [Right::List].into(), keeps_reserve: false };
         let name = |sequence| ObjectName::Manifest(SeriesId([1; 16]), sequence);
         let count = PAGE_OBJECTS_MAX as u64 + 5;
         let listed: Vec<ObjectMeta> = (0..count).map(|at| ObjectMeta { name: name(at), bytes: at }).collect();

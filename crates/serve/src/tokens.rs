@@ -151,7 +151,7 @@ impl Loaded {
         let grant = |entry: TokenEntry| {
             let hash = Hash::from_hex(&entry.hash).ok()?;
             let TokenEntry { name: token, series, rights, .. } = entry;
-            Some((hash, Arc::new(Granted { token, series, rights })))
+            Some((hash, Arc::new(Granted { token, series, rights, keeps_reserve: false })))
         };
         Ok(Self { version, grants: file.tokens.into_iter().filter_map(grant).collect() })
     }

@@ -1,6 +1,8 @@
 //! Thirty-two lanes on x86-64: AVX2, with bit matrices where GFNI is there.
 
 use crate::isa::{Level, isa};
+#[cfg(not(knows_avx512))]
+use crate::older::{_mm256_aesenc_epi128, _mm256_aesenclast_epi128, _mm256_gf2p8affine_epi64_epi8};
 use crate::sse::{last_word, proven};
 use crate::{AesKeys, Isa, Matrix, Simd, Words, matrix};
 use core::arch::x86_64::*;

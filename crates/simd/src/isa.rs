@@ -126,12 +126,12 @@ impl std::error::Error for UnknownIsa {}
 
 /// Detection and dispatch of the levels of one architecture: for each, its detection, its token and its features.
 macro_rules! levels {
-    ($($level:ident $detected:expr, $token:expr, $wrapper:ident $features:literal;)*) => {
+    ($($(#[$only:meta])* $level:ident $detected:expr, $token:expr, $wrapper:ident $features:literal;)*) => {
         impl Level {
             fn is_there(self) -> bool {
                 match self {
                     Scalar | PortableLevel => true,
-                    $(Level::$level => $detected,)*
+                    $($(#[$only])* Level::$level => $detected,)*
                     #[allow(unreachable_patterns)]
                     _ => false,
                 }
@@ -146,7 +146,7 @@ macro_rules! levels {
                     Scalar => None,
                     PortableLevel => Some(kernel.run(Portable::new())),
                     // SAFETY: an `Isa` of this level exists only where `is_there` found its features.
-                    $(Level::$level => Some(unsafe { $wrapper(kernel) }),)*
+                    $($(#[$only])* Level::$level => Some(unsafe { $wrapper(kernel) }),)*
                     #[allow(unreachable_patterns)]
                     _ => None,
                 }
@@ -156,6 +156,7 @@ macro_rules! levels {
         $(
             /// # Safety
             /// The CPU must have the features.
+            $(#[$only])*
             #[target_feature(enable = $features)]
             #[allow(unused_unsafe)] // A token of the baseline needs no proof.
             unsafe fn $wrapper<K: Kernel>(kernel: K) -> K::Output {
@@ -181,10 +182,13 @@ levels! {
     Ssse3 has!("ssse3"), crate::Sse::<true>::new(), run_ssse3 "ssse3";
     Avx2 has!("avx2", "bmi1", "bmi2", "lzcnt", "popcnt"),
         crate::Avx2::<false>::new(), run_avx2 "avx2,bmi1,bmi2,lzcnt,popcnt";
+    #[cfg(knows_avx512)]
     Avx2Gfni has!("avx2", "bmi1", "bmi2", "lzcnt", "popcnt", "gfni", "aes", "vaes"),
         crate::Avx2::<true>::new(), run_avx2_gfni "avx2,bmi1,bmi2,lzcnt,popcnt,gfni,aes,vaes";
+    #[cfg(knows_avx512)]
     Avx512 has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "bmi1", "bmi2", "lzcnt", "popcnt"),
         crate::Avx512::<false>::new(), run_avx512 "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,lzcnt,popcnt";
+    #[cfg(knows_avx512)]
     Avx512Gfni has!(
         "avx512f", "avx512bw", "avx512vl", "avx512dq", "bmi1", "bmi2", "lzcnt", "popcnt", "avx512vbmi", "gfni", "aes", "vaes"
     ),
@@ -227,5 +231,17 @@ mod tests {
             assert_eq!(Isa::by_name(isa.name()), Some(isa));
         }
         assert_eq!(Isa::by_name("mmx"), None);
+    }
+
+    #[test]
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
+    fn what_the_processor_has_is_left_out_for_old_compilers_alone() {
+        let is_there = has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "bmi1", "bmi2", "lzcnt", "popcnt");
+        assert_eq!(Isa::by_name("avx512").is_some(), is_there && cfg!(knows_avx512));
+        let minor = |version: &str| version.split('.').nth(1).and_then(|minor| minor.parse::<u32>().ok());
+        let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+        let output = std::process::Command::new(rustc).arg("--version").output().expect("the compiler");
+        let knows = minor(&std::string::String::from_utf8_lossy(&output.stdout)).map(|minor| minor >= 89);
+        assert_eq!(knows, Some(cfg!(knows_avx512)));
     }
 }

@@ -55,17 +55,19 @@ mod vector;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", knows_avx512))]
 mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(all(target_arch = "x86_64", not(knows_avx512)))]
+mod older;
 #[cfg(target_arch = "x86_64")]
 mod sse;
 
 pub use aes::AesKeys;
 #[cfg(target_arch = "x86_64")]
 pub use avx2::Avx2;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", knows_avx512))]
 pub use avx512::Avx512;
 pub use isa::Isa;
 #[cfg(feature = "std")]

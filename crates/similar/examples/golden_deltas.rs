@@ -1,10 +1,11 @@
 //! Freezes the deltas of new codecs: writes `tests/golden/delta-NAME.txt` for each that has none yet. Files that are
 //! there stay as they are, for ever. `cargo run --release -p siltstone-similar --example golden_deltas`
 
-#[path = "../tests/pairs/mod.rs"]
-mod pairs;
+#[path = "../tests/all/common/mod.rs"]
+mod common;
 
-use pairs::golden::{CASES, line, path};
+use common::pairs;
+use common::pairs::golden::{CASES, line, path};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 
@@ -16,7 +17,7 @@ fn main() -> std::io::Result<()> {
             file => file?,
         };
         let lines: Vec<String> = CASES.iter().map(|case| line(&mut *codec, case) + "\n").collect();
-        write!(file, "# Never edited: see tests/deltas_golden.rs.\n{}", lines.concat())?;
+        write!(file, "# Never edited: see tests/all/deltas_golden.rs.\n{}", lines.concat())?;
         println!("{path}: {} cases", lines.len());
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! that are there stay as they are, for ever. `cargo run --release -p siltstone-similar --example golden_sketches --
 //! NAME...`
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/all/common/mod.rs"]
 mod common;
 
 use common::golden::{cases, line, path};
@@ -14,7 +14,7 @@ fn main() -> std::io::Result<()> {
     for name in std::env::args().skip(1) {
         let lines: Vec<String> = cases(&name).iter().map(|case| line(case, Isa::SCALAR) + "\n").collect();
         let mut file = OpenOptions::new().write(true).create_new(true).open(path(&name))?;
-        write!(file, "# Never edited: see tests/golden.rs.\n{}", lines.concat())?;
+        write!(file, "# Never edited: see tests/all/golden.rs.\n{}", lines.concat())?;
         println!("{}: {} cases", path(&name), lines.len());
     }
     Ok(())

@@ -153,6 +153,22 @@ mod tests {
         }
     }
 
+    /// It has looked itself, and would only be asked the same again.
+    #[test]
+    fn a_storage_that_says_that_the_outcome_is_unknown_is_believed_and_not_asked_again() {
+        for is_done in [false, true] {
+            let place = SimulatedRemote::new();
+            place.set_trouble(Trouble::Unknown { nth: 0, is_done });
+            let error = create_ours(&place, &NAME, OURS).expect_err("nobody knows");
+            assert!(
+                matches!(&error, StoreError::OutcomeUnknown { object, .. } if *object == NAME.to_string()),
+                "{error}"
+            );
+            assert_eq!(place.requests().len(), 1, "{:?}", place.requests());
+            assert_eq!(holds_ours(&place), is_done);
+        }
+    }
+
     #[test]
     fn half_of_a_body_does_not_pass_for_another_object() {
         let place = SimulatedRemote::new();

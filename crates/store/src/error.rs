@@ -26,6 +26,10 @@ pub enum StoreError {
         untried: usize,
     },
 
+    /// What was given begins as a key file does, and is none.
+    #[error("the key file is damaged: a letter of its line is wrong or missing")]
+    KeyFile,
+
     /// Trying a password on a key slot demands more than is allowed; nothing of it was paid.
     #[error(
         "{object} demands {demand} to try a password, more than the memory allowed ({allowed_mib} MiB): \
@@ -399,6 +403,16 @@ impl StoreError {
         match self {
             Self::Storage(StorageError::Swept { .. }) => Self::Fenced { series: series.to_owned() },
             other => other,
+        }
+    }
+
+    /// Tells whether the object is of a format that is newer than what this program reads: nothing is wrong with it.
+    pub fn is_of_newer_format(&self) -> bool {
+        match self {
+            Self::UnknownVersion { .. } | Self::UnknownFeature { .. } => true,
+            Self::UnreadableSeries { source, .. } => source.is_of_newer_format(),
+            Self::Shared(error) => error.is_of_newer_format(),
+            _ => false,
         }
     }
 

@@ -5,7 +5,7 @@
 //! header | Argon2id cost and salt, plain, with checksum | sealed {master key, repository id} | sealed label
 //! ```
 //! The wrapping key is Argon2id of the password, with the cost written in the slot, so that costs can grow with
-//! machines. A wrong password shows in the header's key commitment before anything is decrypted. The label (who made
+//! machines. A slot without a cost is opened by the line of a [`KeyFile`], which nobody can guess. A wrong password shows in the header's key commitment before anything is decrypted. The label (who made
 //! the slot, when, where) is sealed under the metadata key: listing slots needs an open repository, and a stranger
 //! learns nothing from them. With it is sealed a hash of all that comes before, so that a check finds damage of a slot
 //! whose password it does not know.
@@ -19,6 +19,7 @@ use crate::encoding;
 use crate::error::StoreError;
 use crate::header::{Fields, checksum};
 use crate::ids::{KeyId, RepositoryId, Time};
+use crate::key_file::KeyFile;
 use crate::sealed::{
     HEADER_BYTES, KeyMode, ObjectHeader, ObjectKey, ObjectKind, PieceNumber, Salt, TAG_BYTES, append_padded,
     open_padded,
@@ -298,7 +299,6 @@ pub struct KeySlot {
     name: ObjectName,
     id: KeyId,
     header: ObjectHeader,
-    cost: Argon2Cost,
     front: Front,
     secret: Zeroizing<Vec<u8>>,
     label: Vec<u8>,
@@ -309,24 +309,60 @@ pub struct KeySlot {
 /// The plain bytes between header and secret, which are authenticated with the secret.
 #[derive(Clone, Debug)]
 struct Front {
-    argon2_salt: [u8; 16],
+    /// `None` in a slot that a key file opens.
+    cost: Option<Argon2Cost>,
+    salt: [u8; 16],
     bytes: Vec<u8>,
 }
 
+/// What a slot is opened with.
+enum Secret<'p> {
+    Password(&'p [u8]),
+    KeyFile(KeyFile),
+}
+
+impl<'p> Secret<'p> {
+    fn parse(given: &'p [u8]) -> Result<Self, StoreError> {
+        Ok(KeyFile::parse(given)?.map_or(Self::Password(given), Self::KeyFile))
+    }
+
+    /// The purpose key that a slot's secret is wrapped with; `None` if the slot is for the other kind of secret, which
+    /// costs nothing to find out.
+    fn wrapping(&self, front: &Front) -> Result<Option<PurposeKey>, StoreError> {
+        match (self, front.cost) {
+            (Self::Password(password), Some(cost)) => cost.hash(password, &front.salt).map(Some),
+            (Self::KeyFile(key), None) => Ok(Some(key.wrapping(&front.salt))),
+            (Self::Password(_), None) | (Self::KeyFile(_), Some(_)) => Ok(None),
+        }
+    }
+
+    /// The cost of a new slot for it, where one for a password is to have this.
+    fn cost(&self, of_password: Argon2Cost) -> Option<Argon2Cost> {
+        match self {
+            Self::Password(_) => Some(of_password),
+            Self::KeyFile(_) => None,
+        }
+    }
+}
+
 impl Front {
-    fn new(cost: Argon2Cost, kind: ObjectKind, secret_bytes: usize) -> Result<Self, StoreError> {
-        let argon2_salt = random_bytes()?;
-        let mut bytes = cost_box(cost, &argon2_salt).to_vec();
+    fn new(cost: Option<Argon2Cost>, kind: ObjectKind, secret_bytes: usize) -> Result<Self, StoreError> {
+        let salt = random_bytes()?;
+        let mut bytes = cost_box(cost, &salt).to_vec();
         if kind == ObjectKind::WriteOnlySlot {
             let secret_bytes = u32::try_from(secret_bytes + TAG_BYTES).unwrap_or(u32::MAX);
             bytes.extend_from_slice(&secret_bytes.to_le_bytes());
         }
-        Ok(Self { argon2_salt, bytes })
+        Ok(Self { cost, salt, bytes })
     }
 }
 
 impl KeySlot {
-    /// The bytes of a new slot; the password is taken as it is, byte by byte.
+    /// The bytes of a new slot; the password is taken as it is, byte by byte. In its place may stand the line of a
+    /// [`KeyFile`]: then the slot has no cost.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyFile`] for a damaged line; a cost that Argon2 does not accept.
     pub fn create(
         unlocked: &Unlocked,
         password: &[u8],
@@ -361,9 +397,11 @@ impl KeySlot {
     ) -> Result<Vec<u8>, StoreError> {
         let name = ObjectName::Key(id);
         cost.validate(&name)?;
-        let front = Front::new(cost, kind, plain.len())?;
+        let secret = Secret::parse(password)?;
+        let front = Front::new(secret.cost(cost), kind, plain.len())?;
         let salt: Salt = random_bytes()?;
-        let wrapping = wrapping_key((name, kind), cost, password, salt, &front)?;
+        let wrapping = wrapping_key((name, kind), &secret, salt, &front)?;
+        let wrapping = wrapping.ok_or_else(|| StoreError::SelfCheck { what: name.to_string() })?;
 
         let mut object = [wrapping.header().to_bytes().as_slice(), &front.bytes].concat();
         let start = object.len();
@@ -391,8 +429,8 @@ impl KeySlot {
         fields.take::<HEADER_BYTES>().ok_or_else(|| cut("header"))?;
         let cost_box: [u8; COST_BYTES] = fields.take().ok_or_else(|| cut("cost"))?;
         let cost = parse_cost(&name, &cost_box)?;
-        let argon2_salt = Fields(&cost_box).skip(12).take().unwrap_or_default();
-        let mut front = Front { argon2_salt, bytes: cost_box.to_vec() };
+        let salt = Fields(&cost_box).skip(12).take().unwrap_or_default();
+        let mut front = Front { cost, salt, bytes: cost_box.to_vec() };
         let mut secret_bytes = SECRET_BYTES;
         if header.kind == ObjectKind::WriteOnlySlot {
             let length: [u8; SECRET_LENGTH_BYTES] = fields.take().ok_or_else(|| cut("length of the secret"))?;
@@ -403,7 +441,7 @@ impl KeySlot {
         let hashed = object.get(..object.len().saturating_sub(label.len())).unwrap_or_default();
         let hash = *blake3::hash(hashed).as_bytes();
         let (secret, label) = (Zeroizing::new(secret.to_vec()), label.to_vec());
-        Ok(Self { name, id, header, cost, front, secret, label, hash })
+        Ok(Self { name, id, header, front, secret, label, hash })
     }
 
     /// The slot's identity.
@@ -411,21 +449,24 @@ impl KeySlot {
         self.id
     }
 
-    /// Returns the cost of guessing its password.
-    pub fn cost(&self) -> Argon2Cost {
-        self.cost
+    /// Returns the cost of guessing its password; `None` if a key file opens it.
+    pub fn cost(&self) -> Option<Argon2Cost> {
+        self.front.cost
     }
 
-    /// Tries a password; `None` if it is not this slot's. Takes as long as the slot's cost says.
+    /// Tries a password, or the line of a key file; `None` if it is not this slot's. Takes as long as the slot's cost
+    /// says.
     ///
     /// # Errors
-    /// Damage of the secret.
+    /// Damage of the secret; [`StoreError::KeyFile`] for a damaged line.
     pub fn open(&self, password: &[u8]) -> Result<Option<SlotSecret>, StoreError> {
+        self.open_with(&Secret::parse(password)?)
+    }
+
+    fn open_with(&self, secret: &Secret<'_>) -> Result<Option<SlotSecret>, StoreError> {
         let named = (self.name, self.header.kind);
-        let wrapping = wrapping_key(named, self.cost, password, self.header.salt, &self.front)?;
-        if *wrapping.header() != self.header {
-            return Ok(None);
-        }
+        let wrapping = wrapping_key(named, secret, self.header.salt, &self.front)?;
+        let Some(wrapping) = wrapping.filter(|wrapping| *wrapping.header() == self.header) else { return Ok(None) };
         let mut secret = self.secret.clone();
         let plain = wrapping.open_piece(PieceNumber::CONTENT, "secret", secret.as_mut_slice())?;
         if self.header.kind == ObjectKind::WriteOnlySlot {
@@ -468,13 +509,14 @@ pub fn unlock<T>(
     options: &OpenOptions,
     mut accept: impl FnMut(&Unlocked) -> Result<Option<T>, StoreError>,
 ) -> Result<Opened<T>, StoreError> {
+    let secret = Secret::parse(password)?;
     let mut slots = BTreeSet::new();
     let (mut damage, mut refused, mut tries) = (None, None, TRIES_MAX);
     // What is named in full needs no listing; and copies are looked for only if no original opens.
     for look in [Look::Hints, Look::Originals, Look::Copies] {
         let found: BTreeSet<KeyId> = look.find(storage, options)?.difference(&slots).copied().collect();
         for id in options.order(&found).iter().take(tries) {
-            match open_slot(storage, *id, password, options.memory_bytes) {
+            match open_slot(storage, *id, &secret, options.memory_bytes) {
                 Ok(Some(SlotSecret::WriteOnly(key))) => return Ok(Opened::WriteOnly(*id, key)),
                 Ok(Some(SlotSecret::Full(unlocked))) => match accept(&unlocked)? {
                     Some(accepted) => return Ok(Opened::Full(unlocked, accepted)),
@@ -547,18 +589,20 @@ pub(crate) fn read_slot(storage: &dyn Storage, id: KeyId, name: &ObjectName) -> 
     KeySlot::parse(id, &storage.read(name, name.bytes_max())?)
 }
 
-/// Tries a password on a slot; on its copy if the slot is missing or damaged.
+/// Tries a secret on a slot; on its copy if the slot is missing or damaged.
 fn open_slot(
     storage: &dyn Storage,
     id: KeyId,
-    password: &[u8],
+    secret: &Secret<'_>,
     memory_bytes: u64,
 ) -> Result<Option<SlotSecret>, StoreError> {
     let original = Original::Key(id);
     let open = |name| {
         let slot = read_slot(storage, id, &name)?;
-        slot.cost.afford(&slot.name, memory_bytes)?;
-        slot.open(password)
+        if let (Secret::Password(_), Some(cost)) = (secret, slot.front.cost) {
+            cost.afford(&slot.name, memory_bytes)?;
+        }
+        slot.open_with(secret)
     };
     let first = match open(original.name()) {
         Err(error) if error.is_damage() => error,
@@ -567,17 +611,17 @@ fn open_slot(
     open(original.copy()).map_err(|error| if error.is_not_found() { first } else { error })
 }
 
-/// No repository identity is known before a slot is open: the wrapping key is bound to zeros in its place.
+/// The key of a slot's secret; `None` if the slot is not for this kind of secret. No repository identity is known before
+/// a slot is open: the wrapping key is bound to zeros in its place.
 fn wrapping_key(
     (name, kind): (ObjectName, ObjectKind),
-    cost: Argon2Cost,
-    password: &[u8],
+    secret: &Secret<'_>,
     salt: Salt,
     front: &Front,
-) -> Result<ObjectKey, StoreError> {
-    let purpose = cost.hash(password, &front.argon2_salt)?;
+) -> Result<Option<ObjectKey>, StoreError> {
+    let Some(purpose) = secret.wrapping(front)? else { return Ok(None) };
     let nobody = RepositoryId([0; 16]);
-    ObjectKey::derive(&purpose, nobody, name, (kind, KeyMode::Derived), salt, &front.bytes)
+    ObjectKey::derive(&purpose, nobody, name, (kind, KeyMode::Derived), salt, &front.bytes).map(Some)
 }
 
 fn label_key(keys: &RepositoryKeys, name: ObjectName, kind: ObjectKind, salt: Salt) -> Result<ObjectKey, StoreError> {
@@ -592,10 +636,11 @@ fn secret_length(name: &ObjectName, bytes: [u8; SECRET_LENGTH_BYTES]) -> Result<
     }
 }
 
-fn cost_box(cost: Argon2Cost, argon2_salt: &[u8; 16]) -> [u8; COST_BYTES] {
+/// No cost, that of a slot which a key file opens, is all zeros.
+fn cost_box(cost: Option<Argon2Cost>, salt: &[u8; 16]) -> [u8; COST_BYTES] {
     let mut bytes = [0; COST_BYTES];
-    let numbers = [cost.memory_kib, cost.passes, cost.lanes].into_iter().flat_map(u32::to_le_bytes);
-    bytes.iter_mut().zip(numbers.chain(*argon2_salt)).for_each(|(to, from)| *to = from);
+    let numbers = cost.map_or([0; 3], |cost| [cost.memory_kib, cost.passes, cost.lanes]);
+    bytes.iter_mut().zip(numbers.into_iter().flat_map(u32::to_le_bytes).chain(*salt)).for_each(|(to, from)| *to = from);
     let sum = checksum(bytes.split_last_chunk::<4>().map_or(&[], |(front, _)| front));
     if let Some(last) = bytes.last_chunk_mut() {
         *last = sum;
@@ -603,7 +648,7 @@ fn cost_box(cost: Argon2Cost, argon2_salt: &[u8; 16]) -> [u8; COST_BYTES] {
     bytes
 }
 
-fn parse_cost(name: &ObjectName, cost_box: &[u8; COST_BYTES]) -> Result<Argon2Cost, StoreError> {
+fn parse_cost(name: &ObjectName, cost_box: &[u8; COST_BYTES]) -> Result<Option<Argon2Cost>, StoreError> {
     let damaged = || StoreError::damaged(name, "cost", "its checksum does not match");
     let (front, sum) = cost_box.split_last_chunk::<4>().ok_or_else(damaged)?;
     if checksum(front) != *sum {
@@ -611,9 +656,12 @@ fn parse_cost(name: &ObjectName, cost_box: &[u8; COST_BYTES]) -> Result<Argon2Co
     }
     let mut fields = Fields(front);
     let [memory_kib, passes, lanes] = [(); 3].map(|()| fields.take_u32()).map(Option::unwrap_or_default);
+    if [memory_kib, passes, lanes] == [0; 3] {
+        return Ok(None);
+    }
     let cost = Argon2Cost { memory_kib, passes, lanes };
     cost.validate(name)?;
-    Ok(cost)
+    Ok(Some(cost))
 }
 
 #[cfg(test)]
@@ -663,7 +711,7 @@ mod tests {
         assert_eq!(opened.master.bytes(), unlocked().master.bytes());
         assert_eq!(opened.repository, unlocked().repository);
         assert_eq!(slot.label(&opened.keys()).unwrap(), label());
-        assert_eq!(slot.cost(), Argon2Cost::TEST);
+        assert_eq!(slot.cost(), Some(Argon2Cost::TEST));
         for wrong in [&b"correct horse"[..], b"", b"Correct horse\n", b"correct horse\n\0"] {
             assert!(slot.open(wrong).unwrap().is_none());
         }
@@ -673,6 +721,32 @@ mod tests {
     fn an_empty_password_works() {
         let slot = KeySlot::parse(KeyId([9; 16]), &slot(b"")).unwrap();
         assert!(slot.open(b"").unwrap().is_some() && slot.open(b" ").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_slot_of_a_key_file_has_no_cost_and_opens_with_its_line_only() {
+        let (line, other) = (KeyFile::random().unwrap().line(), KeyFile::random().unwrap().line());
+        let object = slot(line.as_bytes());
+        let parsed = KeySlot::parse(KeyId([9; 16]), &object).unwrap();
+        assert_eq!(parsed.cost(), None);
+        let opened = full(&parsed, line.as_bytes()).unwrap();
+        assert_eq!(opened.master.bytes(), unlocked().master.bytes());
+        assert_eq!(parsed.label(&opened.keys()).unwrap(), label());
+        for wrong in [other.as_bytes(), b"pw", b""] {
+            assert!(parsed.open(wrong).unwrap().is_none());
+        }
+        assert!(matches!(parsed.open(&line.as_bytes()[..40]), Err(StoreError::KeyFile)));
+        let of_password = KeySlot::parse(KeyId([9; 16]), &slot(b"pw")).unwrap();
+        assert!(of_password.open(line.as_bytes()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_slot_whose_cost_was_taken_away_opens_with_nothing() {
+        let mut object = slot(b"pw");
+        object[HEADER_BYTES..HEADER_BYTES + COST_BYTES].copy_from_slice(&cost_box(None, &[0; 16]));
+        let planted = KeySlot::parse(KeyId([9; 16]), &object).unwrap();
+        assert!(planted.open(b"pw").unwrap().is_none());
+        assert!(planted.open(KeyFile::random().unwrap().line().as_bytes()).unwrap().is_none());
     }
 
     #[test]
@@ -691,7 +765,7 @@ mod tests {
             (Argon2Cost { memory_kib: 7, ..Argon2Cost::TEST }, "Argon2"),
             (Argon2Cost { lanes: 0, ..Argon2Cost::TEST }, "Argon2"),
         ] {
-            object[HEADER_BYTES..HEADER_BYTES + COST_BYTES].copy_from_slice(&cost_box(cost, &[0; 16]));
+            object[HEADER_BYTES..HEADER_BYTES + COST_BYTES].copy_from_slice(&cost_box(Some(cost), &[0; 16]));
             let error = KeySlot::parse(KeyId([9; 16]), &object).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("keys/"), "{error}");
         }

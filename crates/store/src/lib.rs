@@ -9,6 +9,7 @@ mod encoding;
 pub mod error;
 mod header;
 pub mod ids;
+mod key_file;
 pub mod keys;
 pub mod manifest;
 pub mod pad;
@@ -31,6 +32,7 @@ pub use ids::{
     ChunkNumber, ChunkRun, ContainerId, Fingerprint, KeyId, LoanId, OriginId, PartId, RenewalId, RepositoryId,
     SeriesId, SnapshotId, Time,
 };
+pub use key_file::KeyFile;
 pub use recovery::{RecoveryKey, RecoveryKeyError};
 pub use secrets::{Epoch, MasterKey, RepositoryKeys};
 pub use write_only::WriteOnlyKey;

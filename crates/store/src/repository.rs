@@ -78,8 +78,8 @@ pub struct KeySlotView {
     pub id: KeyId,
     /// Label: when, on which host and by whom it was made.
     pub label: KeyLabel,
-    /// Cost of trying a password on it.
-    pub cost: Argon2Cost,
+    /// Cost of trying a password on it; `None` if a key file opens it.
+    pub cost: Option<Argon2Cost>,
     /// True if the repository was opened with it.
     pub current: bool,
     /// The series of a write-only client's key: its name, or its id where the record does not tell.

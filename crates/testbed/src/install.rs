@@ -31,6 +31,8 @@ pub const RCLONE: Needed = Needed { program: "rclone", package: "rclone" };
 pub const SETFACL: Needed = Needed { program: "setfacl", package: "acl" };
 /// Sets extended attributes in tests.
 pub const SETFATTR: Needed = Needed { program: "setfattr", package: "attr" };
+/// Compares trees.
+pub const RSYNC: Needed = Needed { program: "rsync", package: "rsync" };
 /// Makes the growing database.
 pub const SQLITE: Needed = Needed { program: "sqlite3", package: "sqlite3" };
 /// Makes the dumps of a key-value store.

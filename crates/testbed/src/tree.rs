@@ -45,7 +45,14 @@ impl Listing {
         Ok(Self(nodes))
     }
 
-    /// The same without the folder itself.
+    /// Returns the listing without this path and what lies below it.
+    #[must_use]
+    pub fn without(mut self, path: &Path) -> Self {
+        self.0.retain(|found, _| !found.starts_with(path));
+        self
+    }
+
+    /// Lists a folder without the folder itself.
     #[must_use]
     pub fn without_top(mut self) -> Self {
         self.0.remove(Path::new(""));

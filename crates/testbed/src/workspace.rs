@@ -60,9 +60,18 @@ pub fn build_silt(build: Build) -> Result<PathBuf> {
     if let Some(program) = std::env::var_os("XTASK_SILT") {
         return Ok(PathBuf::from(program));
     }
+    built("siltstone", "silt", build)
+}
+
+/// Builds `silt-import` and says where it is.
+pub fn build_silt_import(build: Build) -> Result<PathBuf> {
+    built("siltstone-import", "silt-import", build)
+}
+
+fn built(package: &str, program: &str, build: Build) -> Result<PathBuf> {
     install::ensure(&[install::COMPILER])?;
     let mut command = cargo();
-    command.args(["build", "--package", "siltstone-cli", "--bin", "silt"]);
+    command.args(["build", "--package", package, "--bin", program]);
     let folder = match build {
         Build::Development => "debug",
         Build::Release => {
@@ -70,8 +79,8 @@ pub fn build_silt(build: Build) -> Result<PathBuf> {
             "release"
         }
     };
-    program::run_telling(&mut command, "building silt")?;
-    Ok(target()?.join(folder).join("silt"))
+    program::run_telling(&mut command, &format!("building {program}"))?;
+    Ok(target()?.join(folder).join(program))
 }
 
 /// The commit checked out, with `+` if files differ from it; "none" outside a repository or before the first commit.

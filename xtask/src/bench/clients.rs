@@ -64,7 +64,7 @@ struct Sample {
 /// Means that all operations share.
 struct Clients<'a> {
     name: &'static str,
-    /// What is said of borrowing.
+    /// Option that says whether to borrow.
     words: &'static str,
     count: u64,
     at_once: u64,

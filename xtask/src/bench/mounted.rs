@@ -54,7 +54,7 @@ struct Sample {
     tool: &'static str,
     value: f64,
     unit: &'static str,
-    /// Of the program that mounts, since it was started.
+    /// Peak of the program that mounts, since it was started.
     peak_mib: f64,
 }
 
@@ -90,9 +90,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
 struct Subject {
     data: String,
     repository: Repository,
-    /// What the newest snapshot was made of: `tree` and `large`.
+    /// Source of the newest snapshot: `tree` and `large`.
     source: PathBuf,
-    /// What `tree` was in the oldest.
+    /// Content of `tree` in the oldest.
     oldest: PathBuf,
     mountpoint: PathBuf,
 }
@@ -164,7 +164,7 @@ impl Subject {
     }
 }
 
-/// What was measured, how much it is, and in which unit.
+/// Operation, its figure, and the unit.
 type Figure = (&'static str, f64, &'static str);
 
 /// Seconds that it takes to see the status of all there is.

@@ -29,7 +29,7 @@ pub(super) struct Outcome {
 }
 
 /// Commands that may be run before the restores.
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 15] = [
     &["check"],
     &["check", "--read-data"],
     &["snapshots"],
@@ -38,6 +38,7 @@ const COMMANDS: [&[&str]; 14] = [
     &["key", "list"],
     &["forget", "--keep-last", "2"],
     &["forget", "--keep-last", "1", "--dry-run"],
+    &["rewrite", "--exclude", "folder1", "--forget"],
     &["maintain"],
     &["unlock"],
     &["dump", "latest", "/"],

@@ -6,21 +6,26 @@
 //! from which the next run goes on.
 //!
 //! Time is processor time, given in rounds, first to the target that has had least. With `--resume` the rounds of
-//! earlier runs on the same corpus count, so hours can be had in pieces.
+//! earlier runs count: those on the same corpus, and those in the ledger that the repository keeps (`fuzz/ledger.json`,
+//! which names the commits). So hours can be had in pieces, on several machines. Every run begins with the kept corpus
+//! (`fuzz/corpus`) as well; `--keep` writes both anew.
 
+mod ledger;
 mod outcome;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use ledger::Ledger;
 use outcome::{Outcome, table};
 use siltstone_testbed::install::{self, Needed};
 use siltstone_testbed::record;
 use siltstone_testbed::workspace;
 use siltstone_testbed::{machine, program};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// libFuzzer is written in C++.
@@ -42,7 +47,7 @@ const FLAGS: [&str; 9] = [
     "-Ccodegen-units=16",
 ];
 /// Longest round of a target. What was done is kept after each, and the corpus is read again at the next.
-const ROUND_SECONDS: u64 = 120;
+const ROUND_SECONDS: u64 = 300;
 /// Targets at a time.
 const AT_ONCE: usize = 2;
 /// No input may make a parser hold more.
@@ -53,6 +58,8 @@ const ALLOCATION_MIB: u32 = 256;
 const SECONDS_PER_INPUT: u32 = 25;
 /// Longer inputs reach nothing that shorter ones do not, and take longer.
 const INPUT_BYTES_MAX: u32 = 64 << 10;
+/// Longer inputs are kept up to here: what lies beyond adds little, and every clone has the kept corpus.
+const KEPT_BYTES_MAX: u32 = 8 << 10;
 
 /// Options: targets to fuzz, and for how long.
 #[derive(Args)]
@@ -60,7 +67,7 @@ pub(crate) struct Options {
     /// Seconds of processor time for each target.
     #[arg(long, default_value_t = 3600)]
     seconds: u64,
-    /// Counts the time and the results of earlier runs on this corpus.
+    /// Counts the time and the results of earlier runs on this corpus, and of the kept ledger.
     #[arg(long)]
     resume: bool,
     /// Only this target (may be repeated).
@@ -69,6 +76,14 @@ pub(crate) struct Options {
     /// Folder of the inputs that reach code, one for each target: a run goes on where the one before ended.
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
+    /// Takes this copy of the program of the fuzzer (`fuzz/target/*/release/targets`) and builds none: a long run is
+    /// not disturbed by work on the sources.
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Keeps the smallest inputs that reach as much, and the ledger, in the repository (implies --resume). With
+    /// `--seconds 0` nothing is fuzzed before.
+    #[arg(long)]
+    keep: bool,
     /// Keeps the result under bench/record.
     #[arg(long)]
     record: bool,
@@ -77,7 +92,7 @@ pub(crate) struct Options {
 impl Options {
     /// The form that is part of the tests.
     pub(crate) fn short() -> Self {
-        Self { seconds: 6, resume: false, targets: Vec::new(), corpus: None, record: false }
+        Self { seconds: 6, resume: false, targets: Vec::new(), corpus: None, program: None, keep: false, record: false }
     }
 }
 
@@ -85,24 +100,46 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
     install::ensure(&[install::COMPILER, CPLUSPLUS])?;
-    let program = build()?;
+    let program = options.program.clone().map_or_else(build, anyhow::Ok)?;
     let names = names(&program, &options.targets)?;
-    let built_seconds = begin.elapsed().as_secs();
+    let commit = program::quietly(Command::new(&program).arg("--commit"))?.trim().to_owned();
+    eprintln!("fuzz: {} targets of {commit}, built in {} s", names.len(), begin.elapsed().as_secs());
     let corpus = options.corpus.clone().map_or_else(|| Ok(workspace::target()?.join("fuzz-corpus")), anyhow::Ok)?;
-    plant(&program, &corpus)?;
-    let resume = options.resume;
-    let campaign = Campaign { program, corpus, seconds: options.seconds, resume, scratch: machine::scratch()? };
+    let mut campaign = Campaign {
+        program,
+        // The program runs in a folder of its own.
+        corpus: std::path::absolute(corpus)?,
+        commit,
+        seconds: options.seconds,
+        resume: options.resume || options.keep,
+        ledger: Mutex::default(),
+        scratch: machine::scratch()?,
+    };
+    campaign.plant(&campaign.corpus, true)?;
+    if campaign.resume {
+        campaign.ledger = Mutex::new(campaign.earlier()?);
+    }
     let outcomes = campaign.run(&names)?;
-    let report = table(&outcomes);
-    println!("{report}\nfuzz: built in {built_seconds} s, {} s in all", begin.elapsed().as_secs());
+    let ledger = campaign.ledger.lock().expect("no worker panics");
+    let rows: Vec<&Outcome> = names.iter().flat_map(|name| ledger.rows_of(name)).collect();
+    println!("{}\nfuzz: {} s in all", table(&rows), begin.elapsed().as_secs());
     if options.record {
-        keep(&outcomes, options.seconds)?;
+        record(&rows, options.seconds)?;
     }
-    for failed in outcomes.iter().filter(|outcome| outcome.failure.is_some()) {
-        eprintln!("{}:\n{}\n", failed.target, failed.failure.as_deref().unwrap_or_default());
+    if options.keep {
+        campaign.keep(&names)?;
+        ledger.save(&folder().join(LEDGER))?;
     }
-    let failed: Vec<&str> =
-        outcomes.iter().filter(|outcome| outcome.failure.is_some()).map(|outcome| outcome.target.as_str()).collect();
+    say_failures(&outcomes)
+}
+
+/// Shows what failed; an error if anything did.
+fn say_failures(outcomes: &[Outcome]) -> Result<()> {
+    let mut failed = Vec::new();
+    for (outcome, said) in outcomes.iter().filter_map(|outcome| Some((outcome, outcome.failure.as_deref()?))) {
+        eprintln!("{}:\n{said}\n", outcome.target);
+        failed.push(outcome.target.as_str());
+    }
     ensure!(failed.is_empty(), "inputs that fail were found, see fuzz/artifacts: {}", failed.join(", "));
     Ok(())
 }
@@ -115,6 +152,7 @@ fn build() -> Result<PathBuf> {
     let mut command = workspace::cargo();
     command.args(["build", "--release", "--target", &triple]).arg("--target-dir").arg(&target);
     command.arg("--manifest-path").arg(folder().join("Cargo.toml")).env("RUSTFLAGS", FLAGS.join(" "));
+    command.env("SILTSTONE_FUZZ_COMMIT", workspace::commit());
     program::run(&mut command)?;
     Ok(target.join(triple).join("release/targets"))
 }
@@ -130,33 +168,55 @@ fn names(program: &Path, asked: &[String]) -> Result<Vec<String>> {
     Ok(all.into_iter().filter(is_asked).map(str::to_owned).collect())
 }
 
-/// Writes the seeds of all targets.
-fn plant(program: &Path, corpus: &Path) -> Result<()> {
-    let golden = workspace::root().join("crates/engine/tests/golden/v1/repository");
-    program::quietly(Command::new(program).arg("--plant").arg(golden).arg(corpus)).map(drop)
-}
-
 fn folder() -> PathBuf {
     workspace::root().join("fuzz")
 }
+
+/// The folder of kept inputs, an archive for each target.
+fn archives() -> PathBuf {
+    folder().join("corpus")
+}
+
+/// Name of the ledger: the kept one in [`folder`], that of a corpus in its folder.
+const LEDGER: &str = "ledger.json";
 
 struct Campaign {
     /// Holds all targets.
     program: PathBuf,
     corpus: PathBuf,
+    /// Commit that is fuzzed.
+    commit: String,
     seconds: u64,
+    /// True if what was done before counts, and what is done now is to count later.
     resume: bool,
+    /// Account of what was done, now and before, if that counts.
+    ledger: Mutex<Ledger>,
     /// For the temporary files of programs that are killed: some targets write one for every input.
     scratch: tempfile::TempDir,
 }
 
 impl Campaign {
+    /// Writes the seeds of all targets below a folder, and the kept inputs too if they are wanted.
+    fn plant(&self, folder: &Path, with_kept: bool) -> Result<()> {
+        let golden = workspace::root().join("crates/engine/tests/golden/v1/repository");
+        let mut command = Command::new(&self.program);
+        command.arg("--plant").arg(golden).arg(folder).args(with_kept.then(archives));
+        program::quietly(&mut command).map(drop)
+    }
+
+    /// Returns what earlier runs did, here and elsewhere.
+    fn earlier(&self) -> Result<Ledger> {
+        let mut ledger = Ledger::load(&folder().join(LEDGER))?;
+        ledger.join(Ledger::load(&self.corpus.join(LEDGER))?);
+        Ok(ledger)
+    }
+
     fn run(&self, names: &[String]) -> Result<Vec<Outcome>> {
-        let waiting = names.iter().map(|name| self.begin(name)).collect::<Result<Vec<_>>>()?;
+        let waiting: Vec<_> = names.iter().map(|name| self.ledger().row(name, &self.commit)).collect();
         let (waiting, ended) = (Mutex::new(waiting), Mutex::new(Vec::new()));
         let next = || {
             let mut waiting = waiting.lock().expect("no worker panics");
-            let least = (0..waiting.len()).min_by_key(|at| waiting[*at].processor)?;
+            let least = (0..waiting.len()).min_by_key(|at| self.time_had(&waiting[*at]))?;
             Some(waiting.swap_remove(least))
         };
         let work = || -> Result<()> {
@@ -180,21 +240,18 @@ impl Campaign {
         Ok(outcomes)
     }
 
-    fn begin(&self, target: &str) -> Result<Outcome> {
-        if self.resume {
-            return Outcome::load(target, &self.ledger(target));
-        }
-        Ok(Outcome { target: target.to_owned(), ..Outcome::default() })
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().expect("no worker panics")
     }
 
-    /// The file that tells what was done for a target.
-    fn ledger(&self, target: &str) -> PathBuf {
-        self.corpus.join(target).with_extension("json")
+    /// Processor time that a target had, on all commits.
+    fn time_had(&self, outcome: &Outcome) -> Duration {
+        outcome.processor + self.ledger().time_elsewhere(&outcome.target, &self.commit)
     }
 
     /// Whole seconds: less is not worth another start.
     fn seconds_left(&self, outcome: &Outcome) -> u64 {
-        Duration::from_secs(self.seconds).saturating_sub(outcome.processor).as_secs()
+        Duration::from_secs(self.seconds).saturating_sub(self.time_had(outcome)).as_secs()
     }
 
     fn round(&self, outcome: &mut Outcome) -> Result<()> {
@@ -203,8 +260,8 @@ impl Campaign {
         let corpus = self.corpus.join(&target);
         let artifacts = folder().join("artifacts").join(&target);
         fs::create_dir_all(&artifacts)?;
-        let mut command = Command::new(&self.program);
-        command.env(TARGET, &target).arg(&corpus).current_dir(self.scratch.path()).env("TMPDIR", self.scratch.path());
+        let mut command = self.fuzzer(&target);
+        command.arg(&corpus);
         let regressions = folder().join("regressions").join(&target);
         if regressions.is_dir() {
             command.arg(regressions);
@@ -220,18 +277,42 @@ impl Campaign {
         let limit = Duration::from_secs(seconds + u64::from(4 * SECONDS_PER_INPUT));
         let ended = program::ended_within(&mut command, limit)?;
         outcome.add(&ended, fs::read_dir(&corpus)?.count());
-        if self.resume && outcome.failure.is_none() {
-            outcome.save(&self.ledger(&target))?;
+        let mut ledger = self.ledger();
+        ledger.put(outcome.clone());
+        if self.resume && outcome.failure.is_none() { ledger.save(&self.corpus.join(LEDGER)) } else { Ok(()) }
+    }
+
+    /// The program, to be run for a target.
+    fn fuzzer(&self, target: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env(TARGET, target).current_dir(self.scratch.path()).env("TMPDIR", self.scratch.path());
+        command
+    }
+
+    /// Keeps the smallest inputs that reach, beside the seeds, what the whole corpus reaches.
+    fn keep(&self, names: &[String]) -> Result<()> {
+        let planted = self.scratch.path().join("kept");
+        self.plant(&planted, false)?;
+        for target in names {
+            let chosen = planted.join(target);
+            let files = || fs::read_dir(&chosen)?.map(|entry| Ok(entry?.path())).collect::<Result<HashSet<_>>>();
+            let seeds = files()?;
+            let mut merge = self.fuzzer(target);
+            merge.args(["-merge=1", &format!("-max_len={KEPT_BYTES_MAX}")]).arg(&chosen).arg(self.corpus.join(target));
+            program::quietly(&mut merge)?;
+            seeds.iter().try_for_each(fs::remove_file)?;
+            program::quietly(Command::new(&self.program).arg("--pack").arg(&chosen).arg(archives()).arg(target))?;
+            eprintln!("fuzz {target}: {} inputs are kept beside {} seeds", files()?.len(), seeds.len());
         }
         Ok(())
     }
 }
 
-fn keep(outcomes: &[Outcome], seconds: u64) -> Result<()> {
+fn record(rows: &[&Outcome], seconds: u64) -> Result<()> {
     let notes = [
         format!("{seconds} seconds of processor time for each target, {AT_ONCE} targets at a time"),
         format!("limits: {MEMORY_MIB} MiB, {ALLOCATION_MIB} MiB at once, {SECONDS_PER_INPUT} s for an input"),
     ];
     let name = format!("fuzz-{}", machine::today());
-    record::keep("fuzz", &name, &table(outcomes).to_string(), &notes, &workspace::root())
+    record::keep("fuzz", &name, &table(rows).to_string(), &notes, &workspace::root())
 }

@@ -1,21 +1,22 @@
 //! Outcome of fuzzing a target, read from what libFuzzer says.
 
-use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use siltstone_testbed::program::Ended;
 use siltstone_testbed::table::Table;
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 /// Lines of what a program said that are shown when it fails.
 const LINES_SHOWN: usize = 40;
 
-/// The figures of one target, of all its rounds.
+/// The figures of one target, of all its rounds on one commit.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) target: String,
+    /// Commit that was fuzzed.
+    pub(super) commit: String,
     /// Processor time, user and system.
+    #[serde(rename = "seconds", with = "seconds")]
     pub(super) processor: Duration,
     /// Inputs that were tried.
     pub(super) executions: u64,
@@ -33,26 +34,25 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Reads the figures of a round from what the program wrote; those it did not come to are 0.
-    fn of_round(target: &str, ended: &Ended) -> Self {
+    fn of_round(ended: &Ended) -> Self {
         let statistic = |name: &str| {
             let line = ended.said.lines().rev().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
         };
         Self {
-            target: target.to_owned(),
             processor: ended.cost.processor,
             executions: statistic("stat::number_of_executed_units"),
             edges: edges(&ended.said),
-            inputs: 0,
             peak_mib: statistic("stat::peak_rss_mb"),
             slowest_seconds: statistic("stat::slowest_unit_time_sec"),
             failure: (ended.code != Some(0)).then(|| end(&ended.said)),
+            ..Self::default()
         }
     }
 
     /// Adds another round, after which so many inputs are in the corpus.
     pub(super) fn add(&mut self, ended: &Ended, inputs: usize) {
-        let round = Self::of_round(&self.target, ended);
+        let round = Self::of_round(ended);
         self.processor += round.processor;
         self.executions += round.executions;
         self.edges = self.edges.max(round.edges);
@@ -61,18 +61,20 @@ impl Outcome {
         self.slowest_seconds = self.slowest_seconds.max(round.slowest_seconds);
         self.failure = round.failure;
     }
+}
 
-    /// Reads what earlier runs came to; nothing if there were none.
-    pub(super) fn load(target: &str, file: &Path) -> Result<Self> {
-        if !file.exists() {
-            return Ok(Self { target: target.to_owned(), ..Self::default() });
-        }
-        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+/// A time as its seconds, as people read it.
+mod seconds {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64((time.as_secs_f64() * 10.0).round() / 10.0)
     }
 
-    /// Keeps it for later runs.
-    pub(super) fn save(&self, file: &Path) -> Result<()> {
-        Ok(std::fs::write(file, serde_json::to_vec(self)?)?)
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Duration, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        Duration::try_from_secs_f64(seconds).map_err(serde::de::Error::custom)
     }
 }
 
@@ -84,15 +86,18 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// All outcomes, a row each.
-pub(super) fn table(outcomes: &[Outcome]) -> Table {
-    let columns = ["target", "seconds", "executions", "edges", "corpus", "peak_mib", "slowest_seconds", "failures"];
+/// Outcomes, a row each.
+pub(super) fn table(outcomes: &[&Outcome]) -> Table {
+    let columns =
+        ["target", "commit", "seconds", "executions", "edges", "corpus", "peak_mib", "slowest_seconds", "failures"];
     let mut table = Table::new(columns);
-    for outcome in outcomes {
-        let Outcome { target, processor, executions, edges, inputs, peak_mib, slowest_seconds, failure } = outcome;
+    for &outcome in outcomes {
+        let Outcome { target, commit, processor, executions, edges, inputs, peak_mib, slowest_seconds, failure } =
+            outcome;
         let failures = usize::from(failure.is_some());
         table.row(vec![
             target.clone(),
+            commit.clone(),
             processor.as_secs().to_string(),
             executions.to_string(),
             edges.to_string(),
@@ -135,6 +140,7 @@ mod tests {
         outcome.add(&ended(said, 0), 8);
         let expected = Outcome {
             target: "slot".into(),
+            commit: String::new(),
             processor: Duration::from_secs(20),
             executions: 2 * 98765,
             edges: 345,
@@ -144,23 +150,13 @@ mod tests {
             failure: None,
         };
         assert_eq!(outcome, expected);
-        assert!(table(&[outcome]).to_string().contains("197530"));
-    }
-
-    #[test]
-    fn a_later_run_goes_on_where_the_one_before_ended() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("slot.json");
-        let mut outcome = Outcome::load("slot", &file).expect("nothing yet");
-        outcome.add(&ended("", 0), 3);
-        outcome.save(&file).expect("saved");
-        assert_eq!(Outcome::load("slot", &file).expect("loaded"), outcome);
+        assert!(table(&[&outcome]).to_string().contains("197530"));
     }
 
     #[test]
     fn a_failure_shows_the_end_of_what_was_said() {
         let said = format!("{}==9== ERROR: libFuzzer: deadly signal\nartifact written", "a line\n".repeat(100));
-        let failure = Outcome::of_round("slot", &ended(&said, 77)).failure.expect("a failure");
+        let failure = Outcome::of_round(&ended(&said, 77)).failure.expect("a failure");
         assert!(failure.ends_with("artifact written") && failure.lines().count() == LINES_SHOWN);
     }
 }

@@ -80,6 +80,16 @@ pub(super) struct Ran {
     pub(super) ending: Ending,
 }
 
+/// Has a backup go to the series of this client, and borrow of the first one's.
+fn in_series(command: &mut Command, number: u64) -> &mut Command {
+    let series = |number: u64| format!("client-{number}");
+    command.args(["--series", &series(number)]);
+    if number > 0 {
+        command.args(["--borrow", &series(0)]);
+    }
+    command
+}
+
 impl Client {
     /// Makes a source below `folder` and backs it up twice; a first snapshot is forgotten.
     pub(super) fn begin(
@@ -91,12 +101,15 @@ impl Client {
     ) -> Result<Self> {
         let mut sequence = Sequence::of(&[options.seed, number]);
         let (source, target) = (folder.join("source"), folder.join("restored"));
-        source::generate(&source, options.megabytes, &mut sequence)?;
+        let shared_megabytes = options.megabytes / 2;
+        source::generate(&source.join("shared"), shared_megabytes, &mut Sequence::of(&[options.seed]))?;
+        source::generate(&source.join("own"), options.megabytes - shared_megabytes, &mut sequence)?;
         let labels = ["a", "b"].map(|begin| format!("{number}-{begin}"));
-        let [whole, _] = [
-            repository.backup(&source, &labels[0], Reading::Changed)?,
-            repository.backup(&source, &labels[1], Reading::Changed)?,
-        ];
+        let back_up = |label: &str| {
+            let mut command = repository.backup_command(&source, label, Reading::Changed);
+            program::measured(in_series(&mut command, number))
+        };
+        let [whole, _] = [back_up(&labels[0])?, back_up(&labels[1])?];
         let forgotten = repository.forget(&labels[..1])?;
         let restores = site.is_distant() || options.clients > 1;
         let committed = BTreeMap::from([(labels[1].clone(), Listing::of(&source)?)]);
@@ -114,7 +127,7 @@ impl Client {
     pub(super) fn plan(&mut self, round: u64) -> Result<Act> {
         let deed = self.drawn_deed(round)?;
         let command = match &deed {
-            Deed::Backup { label, .. } => self.repository.backup_command(&self.source, label, Reading::Everything),
+            Deed::Backup { label, .. } => self.backup_command(label),
             Deed::Forget { labels } => self.repository.forget_command(labels)?,
             Deed::Restore { label } => self.repository.restore_command(label, &self.target)?,
         };
@@ -128,11 +141,17 @@ impl Client {
         Ok(act)
     }
 
+    fn backup_command(&self, label: &str) -> Command {
+        let mut command = self.repository.backup_command(&self.source, label, Reading::Everything);
+        in_series(&mut command, self.number);
+        command
+    }
+
     /// A backup that is given no connection.
     pub(super) fn plan_away(&mut self) -> Result<Act> {
         let deed = self.next_backup("away")?;
         let Deed::Backup { label, .. } = &deed else { bail!("a backup is no backup") };
-        let mut command = self.repository.backup_command(&self.source, label, Reading::Everything);
+        let mut command = self.backup_command(label);
         self.site.disconnect(&mut command);
         Ok(Act { deed, command, killed_after: None })
     }

@@ -4,7 +4,8 @@
 //!
 //! The repository lies in a folder, or at a place whose server is killed and started again meanwhile. Several clients,
 //! each with a series, a cache and a state of its own, may work in it at once: a round is one command of each, all
-//! together. A command that fails because its place was away must say so.
+//! together. Half of what each has the first has too, and the others borrow that of it. A command that fails because its
+//! place was away must say so.
 
 mod client;
 mod place;
@@ -83,7 +84,10 @@ fn keep(report: &str, options: &Options, work: &Path) -> Result<()> {
     let name = format!("kill-loop-{}-{}", options.place.text(), machine::today());
     let build = if options.campaign.release { "release" } else { "development" };
     let Options { rounds, megabytes, seed, .. } = options;
-    let notes = [format!("{rounds} rounds, {megabytes} MB for each client, seed {seed}, {build} build")];
+    let notes = [
+        format!("{rounds} rounds, {megabytes} MB for each client, seed {seed}, {build} build"),
+        "half of each client's source is the same, and is borrowed of the first".to_owned(),
+    ];
     record::keep("kill-loop", &name, report, &notes, work)
 }
 
@@ -114,9 +118,9 @@ impl Scene {
         let home = |number: u64| folder.join(format!("client-{number}"));
         let repository = silt.init_at(site.place.clone(), &home(0))?;
         let begin = Instant::now();
-        let clients = each(0..options.clients, |number| {
-            Client::begin(number, repository.at(&home(number)), &site, &home(number), options)
-        })?;
+        let client = |number: u64| Client::begin(number, repository.at(&home(number)), &site, &home(number), options);
+        let mut clients = vec![client(0).context("the first client")?];
+        clients.extend(each(1..options.clients, client)?);
         let sequence = Sequence::of(&[options.seed, u64::MAX]);
         Ok(Self { site, repository, server, clients, sequence, usual: begin.elapsed(), count: Count::default() })
     }

@@ -26,6 +26,7 @@ use siltstone_store::Time;
 use siltstone_store::manifest::SnapshotStatistics;
 use siltstone_store::repository::Repository;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Make a snapshot of files and folders, or of a stream
@@ -38,6 +39,10 @@ pub(crate) struct BackupArgs {
     /// Series the snapshot belongs to [default: host and paths]
     #[arg(long, value_name = "NAME")]
     series: Option<String>,
+    /// Record PATH, the mounted snapshot of a file system or part of it, under the path it is a snapshot of; patterns
+    /// see that path, too
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["stdin", "stdin_from_command"])]
+    as_path: Option<PathBuf>,
     #[command(flatten)]
     record: RecordArgs,
     /// Read all files again, also those that seem unchanged
@@ -153,6 +158,7 @@ fn options(arguments: &BackupArgs, context: &Context, exclude: ExcludeRules) -> 
     Ok(options
         .with_series(arguments.series.clone())
         .with_exclude(exclude)
+        .with_as_path(arguments.as_path.clone())
         .with_one_file_system(arguments.one_file_system)
         .with_force(arguments.force)
         .with_ignore_ctime(arguments.ignore_ctime || arguments.ignore_inode)
@@ -196,8 +202,9 @@ fn shrink_share(arguments: &BackupArgs) -> Result<Option<f64>, CliError> {
     Ok(guard.map_or(Some(SHRINK_SHARE_DEFAULT), |guard| guard.0))
 }
 
-/// Reports what was done; `sockets` were left out.
+/// Reports what was done, and counts it; `sockets` were left out.
 pub(super) fn report(context: &Context, dry_run: bool, summary: &BackupSummary, sockets: u64) -> Result<(), CliError> {
+    count(summary, context);
     let (transfer, cost) = (Transfer::of(&context.traffic), prices::cost(&summary.usage, context)?);
     if context.output.json {
         let network = (transfer, cost);
@@ -208,6 +215,21 @@ pub(super) fn report(context: &Context, dry_run: bool, summary: &BackupSummary, 
         context.output.report(text(dry_run, summary, sockets, transfer) + &cost)?;
     }
     Ok(())
+}
+
+fn count(summary: &BackupSummary, context: &Context) {
+    let all = &summary.statistics;
+    context.figures.add([
+        ("files_new", all.files_new),
+        ("files_changed", all.files_changed),
+        ("files_unmodified", all.files_unchanged),
+        ("processed_bytes", all.logical_bytes),
+        ("added_bytes", all.added_plain_bytes + all.metadata_bytes),
+        ("stored_bytes", all.added_stored_bytes),
+        ("problems", all.problems + summary.missing_sources),
+        ("snapshots_made", u64::from(summary.snapshot.is_some())),
+    ]);
+    summary.snapshot.iter().for_each(|id| context.figures.add_snapshot(id.to_string()));
 }
 
 /// restic's report, line by line, with one of ours where there is something to tell.

@@ -71,6 +71,7 @@ pub(crate) fn run(arguments: &CheckArgs, context: &Context) -> Result<Done, CliE
     let report = context.session(&repository, &progress).check(&options)?;
     progress.end();
     repository.was_told(report.findings.iter().map(|finding| finding.object.clone()));
+    context.figures.add([("problems", report.findings.len() as u64)]);
     let seed = options.restore_sample.as_ref().map(|sample| sample.seed);
     let told = if context.output.json { tell_json(&report, seed, context) } else { tell(&report, seed, context) };
     told?;
@@ -193,6 +194,7 @@ fn command(help: Help) -> &'static str {
         Help::KeyAdd => "silt key add",
         Help::AcceptRollback => "--accept-rollback",
         Help::NewSeries => "silt backup --series",
+        Help::NewerProgram => "a newer silt",
     }
 }
 
@@ -215,6 +217,7 @@ fn advice(findings: &[Finding]) -> Vec<String> {
             ),
             Help::KeyAdd => format!("nothing brings back {count} key slots: their users need new ones, by '{command}'"),
             Help::AcceptRollback => format!("{count} series are gone: {command} goes on without them"),
+            Help::NewerProgram => format!("{command} reads {count} of these; nothing is known to be wrong with them"),
             Help::NewSeries => {
                 format!("'{command} NAME' begins a new series beside one that contradicts itself; {count} of these")
             }

@@ -1,24 +1,20 @@
 //! `silt copy`: copies snapshots from another repository into this one.
 
-use super::layout::LayoutArgs;
+use super::copying::CopyingArgs;
 use crate::choose::{find_all, without};
 use crate::context::Context;
-use crate::environment;
 use crate::error::{CliError, Done};
 use crate::from::FromArgs;
 use crate::memory;
-use crate::parse::Checkpointing;
 use crate::patterns::FilterArgs;
 use crate::prices;
 use crate::progress::{Progress, Work};
 use crate::render::{Cost, Transfer, clock, counted, seconds, size};
-use crate::repository::{open, open_from, preset};
+use crate::repository::{open, open_from};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::VerifyWritten;
-use siltstone_engine::backup::BackupOptions;
-use siltstone_engine::copy::{CopiedSnapshot, CopyOptions, CopySummary};
+use siltstone_engine::copy::{CopiedSnapshot, CopySummary};
 use siltstone_engine::snapshots::{SnapshotView, list_readable};
 use siltstone_store::repository::Repository;
 use std::time::Duration;
@@ -41,29 +37,14 @@ pub(crate) struct CopyArgs {
     /// as it takes in the source
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Copy a snapshot of which something is damaged without that, instead of leaving the snapshot out
-    #[arg(long)]
-    skip_damaged: bool,
-    /// Save what is done so far after this long, every 4 GiB of new data and when interrupted, or `off`
-    #[arg(long, value_name = "DURATION", default_value = "5m")]
-    checkpoint: Checkpointing,
     #[command(flatten)]
-    layout: LayoutArgs,
-    /// Leave what each snapshot supersedes as it is, for 'silt maintain' to encode and lay out
-    #[arg(long)]
-    no_migrate: bool,
-    /// Do not read back what was written before it is committed
-    #[arg(long)]
-    no_verify_written: bool,
+    copying: CopyingArgs,
     #[command(flatten)]
     from: FromArgs,
 }
 
 pub(crate) fn run(arguments: &CopyArgs, context: &Context) -> Result<Done, CliError> {
-    let options = CopyOptions::default()
-        .with_backup(options(arguments, context)?)
-        .with_dry_run(arguments.dry_run)
-        .with_skip_damaged(arguments.skip_damaged);
+    let options = arguments.copying.options(arguments.dry_run, context)?;
     let source = open_from(context, &arguments.from)?;
     let destination = open(context)?;
     let (snapshots, found) = wanted(arguments, &source, context)?;
@@ -73,7 +54,13 @@ pub(crate) fn run(arguments: &CopyArgs, context: &Context) -> Result<Done, CliEr
     let took = progress.elapsed();
     progress.end();
     memory::renew(&destination, context);
-    report(context, arguments.dry_run, &summary, took)?;
+    context.figures.add([
+        ("added_bytes", summary.added_plain_bytes),
+        ("stored_bytes", summary.added_stored_bytes),
+        ("snapshots_made", summary.copied.len() as u64),
+        ("problems", summary.failed + summary.incomplete),
+    ]);
+    report(context, COPY, arguments.dry_run, &summary, took)?;
     if summary.failed > 0 {
         let text = "warning: some snapshots cannot be read whole and were not copied: check the source repository, or \
                     copy them without what is damaged by --skip-damaged";
@@ -101,32 +88,28 @@ fn wanted(arguments: &CopyArgs, source: &Repository, context: &Context) -> Resul
     }
 }
 
-fn options(arguments: &CopyArgs, context: &Context) -> Result<BackupOptions, CliError> {
-    let profile = preset(context)?;
-    let verify = if arguments.no_verify_written { VerifyWritten::Never } else { VerifyWritten::Nearby };
-    Ok(BackupOptions::default()
-        .with_user(environment::user())
-        .with_program(environment::program())
-        .with_checkpoint(arguments.checkpoint.0)
-        .with_compression_level(context.compression_level()?)
-        .with_deltas(arguments.layout.deltas(profile)?)
-        .with_migrate(!arguments.no_migrate)
-        .with_migrate_threshold(arguments.layout.threshold(profile))
-        .with_delta_threshold(profile.delta_threshold())
-        .with_verify_written(verify))
-}
+/// What is done to snapshots, and what was done to them, in words.
+pub(super) type Words = [&'static str; 2];
 
-fn report(context: &Context, dry_run: bool, summary: &CopySummary, took: Duration) -> Result<(), CliError> {
+const COPY: Words = ["copy", "copied"];
+
+pub(super) fn report(
+    context: &Context,
+    words: Words,
+    dry_run: bool,
+    summary: &CopySummary,
+    took: Duration,
+) -> Result<(), CliError> {
     let transfer = Transfer::of(&context.traffic);
     let cost = prices::cost(&summary.usage, context)?;
     if context.output.json {
         return context.output.json(&SummaryMessage::new(dry_run, summary, took, transfer, cost));
     }
     let cost = cost.map_or_else(String::new, |cost| cost.lines_below("about"));
-    context.output.report(text(dry_run, summary, took) + &cost + &transfer.line_below())
+    context.output.report(text(words, dry_run, summary, took) + &cost + &transfer.line_below())
 }
 
-fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
+fn text([verb, done]: Words, dry_run: bool, summary: &CopySummary, took: Duration) -> String {
     let CopySummary { copied, skipped, partial, failed, incomplete, .. } = summary;
     let left_out = if *partial > 0 { format!(", {partial} partial left out") } else { String::new() };
     let failed = if *failed > 0 { format!(", {failed} failed") } else { String::new() };
@@ -135,17 +118,18 @@ fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
     let counts = format!("{skipped} here already{left_out}{failed}");
     let (added, stored) = (size(summary.added_plain_bytes), size(summary.added_stored_bytes));
     if dry_run {
-        let total = format!("would copy {}; {counts}", counted(copied.len() as u64, "snapshot"));
-        let about = format!(
+        let total = format!("would {verb} {}; {counts}", counted(copied.len() as u64, "snapshot"));
+        // Of another program's repository that is not known.
+        let about = (summary.read_bytes > 0).then(|| format!(
             "About {} to read from the source, {added} to add to the repository ({stored} stored): as large as it is \
              in the source",
             size(summary.read_bytes)
-        );
-        let lines: Vec<String> = copied.iter().map(planned).chain([total, about]).collect();
+        ));
+        let lines: Vec<String> = copied.iter().map(planned).chain([total]).chain(about).collect();
         return lines.join("\n");
     }
     format!(
-        "copied {}{incomplete} in {}; {counts}\n\
+        "{done} {}{incomplete} in {}; {counts}\n\
          Read from the source: {}\nAdded to the repository: {added} ({stored} stored)",
         counted(copied.len() as u64, "snapshot"),
         clock(took),
@@ -155,7 +139,9 @@ fn text(dry_run: bool, summary: &CopySummary, took: Duration) -> String {
 
 fn planned(snapshot: &CopiedSnapshot) -> String {
     let CopiedSnapshot { original, series, statistics, .. } = snapshot;
-    format!("{}  {}  {series}", original.short(), size(statistics.logical_bytes))
+    // Older versions of restic keep no sizes.
+    let bytes = if statistics.files > 0 { size(statistics.logical_bytes) } else { "size unknown".to_owned() };
+    format!("{}  {bytes}  {series}", original.short())
 }
 
 /// `message_type` `summary`.

@@ -1,4 +1,5 @@
-//! `silt dump`: writes a file of a snapshot to standard output, or a folder as an archive.
+//! `silt dump`: writes a file of a snapshot to standard output, or a folder as an archive. `silt export`: writes an
+//! archive of whatever is asked for.
 
 use crate::choose::find;
 use crate::context::Context;
@@ -7,13 +8,15 @@ use crate::parse::{SnapshotReference, entry_path};
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
 use crate::repository::open;
-use clap::{Args, ValueEnum};
-use siltstone_engine::EngineError;
+use clap::{Args, Subcommand, ValueEnum};
 use siltstone_engine::dump;
+use siltstone_engine::snapshots::SnapshotView;
+use siltstone_engine::{EngineError, Session};
 use siltstone_store::catalog::EntryPath;
+use siltstone_store::repository::Repository;
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -39,6 +42,34 @@ pub(crate) struct DumpArgs {
     filter: FilterArgs,
 }
 
+/// Write a snapshot, or part of it, as an archive that other programs read
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    #[command(subcommand)]
+    archive: Export,
+}
+
+#[derive(Subcommand, Debug)]
+enum Export {
+    /// As tar with PAX records: everything that a restore gives back, which 'silt import tar' takes as it was
+    Tar(ExportedArgs),
+    /// As zip: names, content, permissions, and times in seconds; tar keeps all the rest
+    Zip(ExportedArgs),
+}
+
+/// What is exported, and where to.
+#[derive(Args, Debug)]
+struct ExportedArgs {
+    /// Id, latest or latest~N, and maybe a path
+    #[arg(value_name = "SNAPSHOT[:PATH]")]
+    snapshot: OsString,
+    /// File to write to, which gets its name when it is complete [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum ArchiveArg {
     /// tar with PAX records: everything that a restore gives back
@@ -59,15 +90,42 @@ impl From<ArchiveArg> for dump::Archive {
 pub(crate) fn run(arguments: &DumpArgs, context: &Context) -> Result<Done, CliError> {
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let path = path(arguments, &reference)?;
+    let (archive, target) = (arguments.archive.into(), arguments.target.as_deref());
+    written((&reference, &arguments.filter), target, context, |session, view, output| {
+        session.dump(view, path.as_ref(), archive, output)
+    })
+}
+
+pub(crate) fn export(arguments: &ExportArgs, context: &Context) -> Result<Done, CliError> {
+    let (archive, arguments) = match &arguments.archive {
+        Export::Tar(arguments) => (dump::Archive::Tar, arguments),
+        Export::Zip(arguments) => (dump::Archive::Zip, arguments),
+    };
+    if arguments.output.is_none() && io::stdout().is_terminal() {
+        return Err(CliError::ArchiveToTerminal);
+    }
+    let reference = SnapshotReference::from(arguments.snapshot.clone());
+    let path = reference.entry_path()?;
+    written((&reference, &arguments.filter), arguments.output.as_deref(), context, |session, view, output| {
+        session.export(view, path.as_ref(), archive, output)
+    })
+}
+
+/// Writes something of a snapshot to a file, or to standard output.
+fn written(
+    (reference, filter): (&SnapshotReference, &FilterArgs),
+    target: Option<&Path>,
+    context: &Context,
+    write: impl FnOnce(&Session<&Repository>, &SnapshotView, &mut Output) -> Result<(), EngineError>,
+) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;
+    let (view, found) = find(&repository, &reference.snapshot, &filter.filter(), context.output)?;
     let progress = Progress::begin(Work::Dump, context)?;
-    let mut output = Output::open(arguments)?;
-    let session = context.session(&repository, &progress);
-    let dumped = session.dump(&view, path.as_ref(), arguments.archive.into(), &mut output);
+    let mut output = Output::open(target)?;
+    let written = write(&context.session(&repository, &progress), &view, &mut output);
     let problems = progress.counts().problems;
     progress.end();
-    output.end(dumped)?;
+    output.end(written)?;
     if problems > 0 { Err(CliError::RestoreProblems { problems }) } else { Ok(found) }
 }
 
@@ -93,8 +151,8 @@ struct Output {
 }
 
 impl Output {
-    fn open(arguments: &DumpArgs) -> Result<Self, CliError> {
-        let file = arguments.target.clone();
+    fn open(target: Option<&Path>) -> Result<Self, CliError> {
+        let file = target.map(Path::to_owned);
         let (to, unfinished) = match &file {
             Some(path) => create(path).map_err(|source| CliError::OutputFile { path: path.clone(), source })?,
             // Past the buffer that `io::stdout` has, which looks for ends of lines.

@@ -2,7 +2,7 @@
 //! removed later.
 
 mod messages;
-mod report;
+pub(super) mod report;
 pub(super) mod rules;
 
 use crate::choose::{find_all, keys, without};
@@ -227,6 +227,11 @@ fn execute(
     let summary = while_locked(context, || Ok(session.execute(plan)?))?;
     progress.end();
     memory::renew(repository, context);
+    context.figures.add([
+        ("snapshots_removed", summary.snapshots_removed + summary.snapshots_ended),
+        ("freed_bytes", u64::try_from(summary.bytes_returned()).unwrap_or(0)),
+        ("problems", summary.snapshots_failed),
+    ]);
     let cost = prices::cost(&summary.usage, context)?;
     if context.output.json {
         let message = SummaryMessage::new(&summary, until, arguments.dry_run, cost);

@@ -19,6 +19,9 @@ pub(crate) struct GenerateArgs {
     /// For fish
     #[arg(long, value_name = "FILE")]
     fish_completion: Option<PathBuf>,
+    /// For PowerShell
+    #[arg(long, value_name = "FILE")]
+    powershell_completion: Option<PathBuf>,
     /// Manual pages, one for each command, into this folder
     #[arg(long, value_name = "FOLDER")]
     man: Option<PathBuf>,
@@ -29,6 +32,7 @@ pub(crate) fn run(arguments: &GenerateArgs, mut program: Command) -> Result<Done
         (&arguments.bash_completion, Shell::Bash),
         (&arguments.zsh_completion, Shell::Zsh),
         (&arguments.fish_completion, Shell::Fish),
+        (&arguments.powershell_completion, Shell::PowerShell),
     ];
     for (file, shell) in scripts {
         if let Some(file) = file {
@@ -63,7 +67,7 @@ mod tests {
 
     #[test]
     fn scripts_know_the_commands() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
             let text = String::from_utf8(script(shell, &mut Cli::command())).expect("text");
             assert!(text.contains("backup") && text.contains("restore"), "{shell}");
         }

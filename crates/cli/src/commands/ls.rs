@@ -44,7 +44,7 @@ pub(crate) struct LsArgs {
     filter: FilterArgs,
 }
 
-/// What entries are ordered by.
+/// Order of entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum SortBy {
     /// Path

@@ -89,6 +89,11 @@ pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
     let problems = progress.counts().problems;
     progress.end();
     memory::renew(&repository, context);
+    context.figures.add([
+        ("snapshots_removed", summary.ended),
+        ("freed_bytes", summary.bytes_deleted.saturating_sub(summary.bytes_written)),
+        ("problems", problems),
+    ]);
     report(context, &summary, &parity, None)?;
     Ok(done(problems, &summary, &parity))
 }

@@ -5,7 +5,7 @@ use crate::parse::{Moment, TagList};
 use clap::Args;
 use siltstone_engine::backup::BackupOptions;
 
-/// What a new snapshot records.
+/// Options for what a new snapshot records.
 #[derive(Args, Debug)]
 pub(super) struct RecordArgs {
     /// Tags of the snapshot, `tag[,tag,...]` (may be repeated)

@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
         Some(older) => {
             tell_older(&older, context)?;
             if !arguments.dry_run && !stdin().is_terminal() {
-                return Err(CliError::NotConfirmed);
+                return Err(CliError::NotConfirmed { option: "--yes" });
             }
             context.output.warn("nothing was changed: 'silt repair --from-older-config --yes' does it");
             return Ok(Done::Whole);
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
     }
     let plan = planned(&repository, &options, context)?;
     if plan.has_steps() && !arguments.dry_run && !stdin().is_terminal() {
-        return Err(CliError::NotConfirmed);
+        return Err(CliError::NotConfirmed { option: "--yes" });
     }
     if plan.has_steps() {
         context.output.warn("nothing was changed: 'silt repair --yes' does it");

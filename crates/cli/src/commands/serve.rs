@@ -1,6 +1,7 @@
 //! `silt serve`: serves the place of a repository to other machines, which reach it as `silt:https://...`.
 
 mod token;
+mod webdav;
 
 use crate::context::Context;
 use crate::error::{CliError, Done};
@@ -38,6 +39,7 @@ enum ServeCommand {
         #[arg(value_name = "NAME")]
         name: String,
     },
+    Webdav(webdav::WebdavArgs),
 }
 
 #[derive(Args, Debug)]
@@ -80,6 +82,7 @@ pub(crate) fn run(arguments: &ServeArgs, context: &Context) -> Result<Done, CliE
         None => serve(&arguments.listen, context),
         Some(ServeCommand::Token(command)) => token::run(command, context),
         Some(ServeCommand::Series { name }) => tell_series(name, context),
+        Some(ServeCommand::Webdav(arguments)) => webdav::run(arguments, context),
     }
 }
 

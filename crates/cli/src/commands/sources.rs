@@ -1,5 +1,6 @@
-//! What `silt backup` reads: paths given, paths from lists, standard input, or what a command prints.
+//! Sources that `silt backup` reads: paths given, paths from lists, standard input, or what a command prints.
 
+use crate::environment;
 use crate::error::CliError;
 use crate::interrupt;
 use clap::Args;
@@ -180,7 +181,8 @@ impl StreamReader {
         let shown = program.to_string_lossy().into_owned();
         let failed = |source| CliError::StreamCommand { command: shown.clone(), source };
         let mut command = Command::new(program);
-        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().map_err(failed)?;
+        let mut child =
+            command.args(arguments).envs(environment::added()).stdout(Stdio::piped()).spawn().map_err(failed)?;
         let output = child.stdout.take().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
         let input = File::from(OwnedFd::from(output));
         Ok(Self { input, command: Some(Running { child, shown, is_over: false }) })

@@ -1,4 +1,4 @@
-//! What snapshots are grouped by: `host,paths` and so on; an empty text means one group of all.
+//! Properties that snapshots are grouped by: `host,paths` and so on; an empty text means one group of all.
 
 use siltstone_engine::snapshots::GroupKey;
 use std::str::FromStr;

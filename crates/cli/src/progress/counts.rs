@@ -1,4 +1,4 @@
-//! What is counted while the engine works.
+//! Counts made while the engine works.
 
 use crate::render::Transfer;
 use siltstone_engine::fs::ProblemKind;

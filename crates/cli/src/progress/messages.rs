@@ -19,6 +19,7 @@ pub(crate) enum Work {
     Forget,
     Undelete,
     Label,
+    Rewrite,
     Maintain,
     Check,
     Repair,
@@ -29,7 +30,7 @@ impl Work {
     /// Tells whether its result is one JSON document, or the data itself, beside which nothing else may stand on
     /// standard output.
     pub(super) fn prints_one_document(self) -> bool {
-        matches!(self, Self::Dump | Self::Forget | Self::Label | Self::Undelete)
+        matches!(self, Self::Dump | Self::Forget | Self::Label | Self::Rewrite | Self::Undelete)
     }
 
     /// What its counts of files are of.
@@ -48,6 +49,7 @@ impl Work {
             Self::Forget => "forget",
             Self::Undelete => "undelete",
             Self::Label => "label",
+            Self::Rewrite => "rewrite",
             Self::Maintain => "maintain",
             Self::Check => "check",
             Self::Repair => "repair",

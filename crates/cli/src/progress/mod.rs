@@ -1,5 +1,5 @@
-//! What the user sees while the engine works: a line on the terminal, or JSON messages; problems and notices as they
-//! come.
+//! Progress as the user sees it while the engine works: a line on the terminal, or JSON messages; problems and notices
+//! as they come.
 //!
 //! The engine's threads only count; a thread of our own draws, a few times a second. Lines of other kinds are printed
 //! with the drawn line taken away for that moment. On SIGUSR1 one reading is printed, whatever else is shown.

@@ -1,4 +1,4 @@
-//! What the snapshots of a group have in common, in words.
+//! Words for what the snapshots of a group have in common.
 
 use super::visible;
 use siltstone_engine::snapshots::Group;

@@ -74,6 +74,7 @@ fn every_command_does_the_rest_and_names_the_damaged_series() {
         let warned = in_part(&["restore", "latest", "--target", "out"]);
         assert!(warned.stderr.contains("'latest' is chosen among the other series"), "{}", warned.stderr);
         assert_eq!(content(sandbox.path("out").join(sandbox.source().trim_start_matches('/')).join("file")), "good 2");
+        assert!(in_part(&["rewrite", "--exclude", "nothing", "--forget"]).stdout.contains("no snapshot has anything"));
         assert!(in_part(&["forget", "--keep-last", "1"]).stdout.contains("removed 1 snapshot"));
         assert_eq!(in_part(&["snapshots", "--json"]).json().as_array().map(Vec::len), Some(1));
     }

@@ -1,4 +1,5 @@
-//! What `stats`, `backup`, `forget` and `maintain` say of deltas, layout and what was moved, as text and as JSON.
+//! Figures that `stats`, `backup`, `forget` and `maintain` give of deltas, layout and what was moved, as text and as
+//! JSON.
 
 use crate::common::Sandbox;
 use serde_json::Value;

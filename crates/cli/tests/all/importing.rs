@@ -100,3 +100,39 @@ fn what_is_no_archive_is_refused_and_what_cannot_be_kept_is_told() {
     let told = import(&[&odd]).exits(3);
     assert!(told.stderr.contains("../file: cannot be imported as it is: its name holds '..'"), "{}", told.stderr);
 }
+
+#[test]
+fn an_exported_archive_is_imported_as_it_was() {
+    let sandbox = Sandbox::new();
+    sandbox.write("folder/file", b"content");
+    fs::hard_link(sandbox.path("source/folder/file"), sandbox.path("source/other name")).expect("a hard link");
+    let hole = fs::File::create(sandbox.path("source/hole")).expect("a file");
+    hole.set_len(9 << 20).expect("a hole");
+    sandbox.backup(&[]);
+    let archive = sandbox.path("out.tar").display().to_string();
+    ran(sandbox.silt().args(["export", "tar", "latest", "--output", &archive])).ok();
+    assert!(fs::metadata(&archive).expect("the archive").len() < 1 << 20, "a hole takes no space");
+    ran(sandbox.silt().args(["import", "tar", "--series", "again", &archive])).ok();
+    let ids: Vec<String> =
+        snapshots(&sandbox).iter().map(|one| one["id"].as_str().expect("an id").to_owned()).collect();
+    let told = ran(sandbox.silt().args(["diff", "--metadata", &ids[0], &ids[1]])).ok().stdout;
+    assert!(told.contains("Files:        0 new,       0 removed,       0 changed"), "{told}");
+    assert!(!told.contains("U    "), "{told}");
+
+    let zip = sandbox.path("out.zip");
+    let reference = format!("latest:{}/folder/file", sandbox.source());
+    ran(sandbox.silt().args(["export", "zip", &reference, "-o", &zip.display().to_string()])).ok();
+    assert!(fs::read(&zip).expect("the archive").starts_with(b"PK"), "a file is exported as an archive too");
+}
+
+#[test]
+fn a_mounted_snapshot_is_backed_up_as_what_it_is_a_snapshot_of() {
+    let sandbox = Sandbox::new();
+    sandbox.write("snapshots/monday/file", b"content");
+    let source = format!("{}/snapshots/monday", sandbox.source());
+    ran(sandbox.silt().args(["backup", "--host", "h", "--as-path", "/home/me", &source])).ok();
+    assert_eq!(snapshots(&sandbox)[0]["paths"], serde_json::json!(["/home/me"]));
+    assert_eq!(ran(sandbox.silt().args(["dump", "latest", "/home/me/file"])).ok().stdout, "content");
+    let refused = ran(sandbox.silt().args(["backup", "--as-path", "/home/me", &source, "/etc"])).exits(1);
+    assert!(refused.stderr.contains("only one file or folder"), "{}", refused.stderr);
+}

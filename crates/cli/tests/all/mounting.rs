@@ -75,7 +75,7 @@ impl Drop for Mounted {
     }
 }
 
-/// What a file system tells of a file.
+/// Properties of a file as a file system tells them.
 #[derive(PartialEq, Eq, Debug)]
 struct Seen {
     mode: u32,

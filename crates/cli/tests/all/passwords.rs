@@ -1,6 +1,7 @@
 //! Where the password comes from, and what wrong ones get.
 
 use crate::common::{self, Sandbox, ran, ran_with_input};
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn every_source_opens_the_repository() {
@@ -46,6 +47,37 @@ fn password_and_data_cannot_share_standard_input() {
     let sandbox = Sandbox::new();
     let shared = ran_with_input(sandbox.silt_without_password().args(["backup", "--stdin"]), b"secret\n").exits(1);
     assert!(shared.stderr.contains("both the password and the data"), "{}", shared.stderr);
+}
+
+#[test]
+fn a_key_file_opens_without_a_password_hash() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["key", "add", "--key-file", "key"]).ok();
+    let mode = std::fs::metadata(sandbox.path("key")).expect("made").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let by_file = || {
+        let mut silt = sandbox.silt_without_password();
+        silt.args(["--password-file", "key", "-vv"]);
+        silt
+    };
+    let opened = ran(by_file().arg("snapshots")).ok();
+    assert!(!opened.stderr.contains("hashed a password"), "{}", opened.stderr);
+    let keys = ran(by_file().args(["key", "list", "--json"])).ok().json();
+    let current = keys.as_array().expect("a list").iter().find(|key| key["current"] == true).expect("ours").clone();
+    assert!(current["kdf"].is_null());
+
+    let line = std::fs::read_to_string(sandbox.path("key")).expect("written");
+    std::fs::write(sandbox.path("cut"), &line[..40]).expect("written");
+    let cut = ran(sandbox.silt_without_password().args(["--password-file", "cut", "snapshots"])).exits(12);
+    assert!(cut.stderr.contains("key file is damaged"), "{}", cut.stderr);
+    std::fs::write(sandbox.path("notes"), "something else").expect("written");
+    let kept = sandbox.run(&["key", "add", "--key-file", "notes"]).exits(1);
+    assert!(kept.stderr.contains("is no key file"), "{}", kept.stderr);
+    assert_eq!(std::fs::read_to_string(sandbox.path("notes")).expect("kept"), "something else");
+
+    ran(by_file().args(["key", "passwd", "--key-file", "other"])).ok();
+    ran(by_file().arg("snapshots")).exits(12);
+    ran(sandbox.silt_without_password().args(["--password-file", "other", "snapshots"])).ok();
 }
 
 #[test]

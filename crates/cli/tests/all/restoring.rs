@@ -1,5 +1,5 @@
-//! What `silt restore` and `silt dump` leave when the repository is damaged, when they are interrupted, and where the
-//! target is a bad choice.
+//! Holds `silt restore` and `silt dump` to what they leave when the repository is damaged, when they are interrupted,
+//! and where the target is a bad choice.
 
 use crate::common::{Ran, Sandbox, ran};
 use std::fs;

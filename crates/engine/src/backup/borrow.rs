@@ -130,7 +130,7 @@ pub(super) struct Borrowing<'b> {
 }
 
 impl<'b> Borrowing<'b> {
-    /// What looks at other series as the options say; none if this run does not borrow. Indexes of lenders take so
+    /// Search in other series as the options say; none if this run does not borrow. Indexes of lenders take so
     /// many bytes together.
     pub(super) fn new(
         run: &'b BackupRun<'b>,
@@ -310,7 +310,7 @@ impl<'b> Borrowing<'b> {
         self.directory
     }
 
-    /// What was borrowed so far, of each series whose index was opened.
+    /// Chunks borrowed so far, of each series whose index was opened.
     pub(super) fn taken(&self) -> Vec<Taken> {
         self.opened.iter().map(|opened| opened.taken.clone()).collect()
     }

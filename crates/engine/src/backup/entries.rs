@@ -3,10 +3,10 @@
 
 use super::assemble::ChunkStore;
 use super::flow::{FileEnd, Item, Part};
-use super::half_read::half_read_name;
 use super::outcome::Tally;
 use super::plan::inline_runs;
 use crate::fs::{Problem, ProblemKind};
+use crate::half_read::half_read_name;
 use crate::observer::EntryAction;
 use crate::{EngineError, Observer};
 use siltstone_store::catalog::{CatalogWriter, Content, Entry, EntryPath, Metadata};

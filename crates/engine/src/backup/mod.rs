@@ -32,7 +32,6 @@ mod chunker;
 mod commit;
 mod entries;
 mod flow;
-mod half_read;
 mod heal;
 mod local;
 mod modes;
@@ -107,7 +106,7 @@ fn back_up(
     let started = Instant::now();
     let resources = &resources.beside_containers(Command::Backup, repository)?;
     let chunker = chunker::open_chunker(repository)?;
-    let paths = sources::source_paths(&source)?;
+    let paths = sources::recorded_paths(&source, options.as_path.as_deref())?;
     let series = series_for(repository, options.series.as_deref(), &options.host, &paths);
     let mut list_bytes = 0;
     if let Source::Changes { list, .. } = &source {

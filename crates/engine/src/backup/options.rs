@@ -77,6 +77,9 @@ pub struct BackupOptions {
     pub program: String,
     /// Rules for what is left out.
     pub exclude: ExcludeRules,
+    /// Path at which the one source of [`Source::Paths`] is recorded instead of its own: that of which it is the
+    /// mounted snapshot.
+    pub as_path: Option<PathBuf>,
     /// Stay on the file systems of the source paths.
     pub one_file_system: bool,
     /// Read files again even if they seem unchanged.
@@ -130,6 +133,7 @@ impl Default for BackupOptions {
             time: None,
             program: concat!("siltstone-engine ", env!("CARGO_PKG_VERSION")).to_owned(),
             exclude: ExcludeRules::default(),
+            as_path: None,
             one_file_system: false,
             force: false,
             ignore_ctime: false,
@@ -170,6 +174,7 @@ setters!(BackupOptions {
     with_time(time: Option<Time>),
     with_program(program: String),
     with_exclude(exclude: ExcludeRules),
+    with_as_path(as_path: Option<PathBuf>),
     with_one_file_system(one_file_system: bool),
     with_force(force: bool),
     with_ignore_ctime(ignore_ctime: bool),

@@ -5,8 +5,8 @@
 //! first, each going on where the one before it ended: what an interrupted run had done is taken from it, the rest from
 //! what it was building on.
 
-use super::half_read::is_half_read;
 use crate::chunks::ChunkSource;
+use crate::half_read::is_half_read;
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, Entries, Entry, EntryPath};
 use siltstone_store::container::ContainerRecord;

@@ -12,7 +12,10 @@ use crate::fs::{Extent, FileHandle, FileKind, Problem, ScanEntry, ScanItem, Scan
 use crossbeam_channel::Receiver;
 use siltstone_store::SnapshotId;
 use siltstone_store::catalog::{Content, EntryPath, Metadata};
-use std::io;
+use std::io::{self, Read};
+
+/// Bytes of two files that are compared at once.
+const COMPARED_BYTES: usize = 256 << 10;
 
 /// Gives the entries of a source, in the order of the catalog: that of [`EntryPath`], each path once, and each directory
 /// before what is beneath it.
@@ -80,6 +83,40 @@ pub trait FileContent: Send {
     /// # Errors
     /// It cannot be read.
     fn open<'c>(&'c self, path: &EntryPath) -> io::Result<Box<dyn ContentReader + 'c>>;
+
+    /// Tells whether these bytes, to their end, are the file's, holes as zeros. Unless the source knows a better way,
+    /// both are read until they differ.
+    ///
+    /// # Errors
+    /// Either cannot be read.
+    fn is_same_as(&self, path: &EntryPath, bytes: &mut dyn Read) -> io::Result<bool> {
+        let mut reader = self.open(path)?;
+        let (mut own, mut others) = (vec![0; COMPARED_BYTES], vec![0; COMPARED_BYTES]);
+        while let Some(span) = reader.next_span()? {
+            let mut left = match span {
+                Span::Hole(bytes) | Span::Data(bytes) => bytes,
+            };
+            while left > 0 {
+                let most = usize::try_from(left).map_or(COMPARED_BYTES, |left| left.min(COMPARED_BYTES));
+                let count = match span {
+                    Span::Hole(_) => {
+                        own[..most].fill(0);
+                        most
+                    }
+                    Span::Data(_) => reader.read(&mut own[..most])?,
+                };
+                if count == 0 {
+                    break;
+                }
+                match bytes.read_exact(&mut others[..count]) {
+                    Ok(()) if own[..count] == others[..count] => left -= count as u64,
+                    Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+                    _ => return Ok(false),
+                }
+            }
+        }
+        Ok(bytes.read(&mut others)? == 0)
+    }
 }
 
 /// Reads a file from front to back, span by span.

@@ -3,7 +3,8 @@
 use super::options::{BackupOptions, Source};
 use crate::EngineError;
 use crate::fs::absolute_source;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
 /// The name of the series a backup of these absolute paths on this host goes to unless another is given.
 pub fn default_series_name(host: &str, paths: &[Vec<u8>]) -> String {
@@ -23,13 +24,29 @@ pub fn series_name(paths: &[PathBuf], options: &BackupOptions) -> Result<String,
     if let Some(name) = &options.series {
         return Ok(name.clone());
     }
-    let paths = source_paths(&Source::Paths(paths.to_vec()))?;
+    let paths = recorded_paths(&Source::Paths(paths.to_vec()), options.as_path.as_deref())?;
     Ok(default_series_name(&options.host, &paths))
+}
+
+/// The paths that are recorded as those backed up: those of the source, or the one it is to be recorded at.
+///
+/// # Errors
+/// None of the source is there; [`EngineError::NotOneSource`] if there is no single path to be recorded elsewhere.
+pub(super) fn recorded_paths(source: &Source, as_path: Option<&Path>) -> Result<Vec<Vec<u8>>, EngineError> {
+    let paths = source_paths(source)?;
+    let Some(as_path) = as_path else { return Ok(paths) };
+    // Of the root only what is in it is kept, which has no place of its own.
+    if !matches!(source, Source::Paths(_)) || paths.len() != 1 || paths.iter().any(|path| path == b"/") {
+        return Err(EngineError::NotOneSource { as_path: as_path.to_owned() });
+    }
+    let absolute =
+        absolute_source(as_path).map_err(|source| EngineError::NoSource { path: as_path.to_owned(), source })?;
+    Ok(vec![absolute.into_os_string().into_vec()])
 }
 
 /// The absolute source paths as bytes, each once, sorted; at least one must exist.
 pub(super) fn source_paths(source: &Source) -> Result<Vec<Vec<u8>>, EngineError> {
-    let bytes = |path: PathBuf| std::os::unix::ffi::OsStringExt::into_vec(path.into_os_string());
+    let bytes = |path: PathBuf| path.into_os_string().into_vec();
     let given = match source {
         Source::Stream { name, .. } => {
             let absolute = PathBuf::from("/").join(name);

@@ -24,6 +24,7 @@ impl SeriesCheck<'_> {
                 continue;
             }
             let words = self.repository.series_words(lender.series);
+            let mut cost = Cost::Lost;
             let (there, what) = match self.repository.manifest_listed(lender.series) {
                 Ok(Some(newest)) => {
                     let missing = self.manifest.borrowed_of(lender.series) - answered_by(&newest);
@@ -39,6 +40,7 @@ impl SeriesCheck<'_> {
                 }
                 Err(error) if error.is_damage() => {
                     let what = format!("series {words}, of which chunks are borrowed, cannot be read: {error}");
+                    cost = if error.is_of_newer_format() { Cost::ForeignFormat } else { cost };
                     (self.manifest.borrowed_of(lender.series), what)
                 }
                 Err(error) => return Err(error.into()),
@@ -46,14 +48,14 @@ impl SeriesCheck<'_> {
             let chunks = ChunkRun::runs_of(&translated(&runs, &there));
             if !chunks.is_empty() {
                 let object = format!("series/{}", lender.series);
-                damage.push(ContainerDamage { object, error: what, chunks, cost: Cost::Lost });
+                damage.push(ContainerDamage { object, error: what, chunks, cost });
             }
         }
         Ok(damage)
     }
 }
 
-/// What the check of each series that lends has found.
+/// Findings of the check of each series that lends.
 pub(super) struct Lenders {
     known: HashMap<SeriesId, (String, Vec<ContainerDamage>, Learnt)>,
 }

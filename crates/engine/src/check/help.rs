@@ -19,6 +19,8 @@ pub enum Help {
     AcceptRollback,
     /// `silt backup --series` with another name: a manifest that contradicts itself is built on no further.
     NewSeries,
+    /// A newer `silt`: what is of a format that this one does not know is sound for all that is known.
+    NewerProgram,
 }
 
 impl Help {
@@ -26,6 +28,7 @@ impl Help {
     pub(super) fn against_unreadable(error: &StoreError, has_containers: bool) -> Self {
         match error {
             StoreError::LostSeries { .. } if !has_containers => Self::AcceptRollback,
+            error if error.is_of_newer_format() => Self::NewerProgram,
             _ => Self::Repair,
         }
     }

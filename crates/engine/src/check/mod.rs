@@ -458,6 +458,8 @@ enum Cost {
     Hangs,
     /// Nothing: no container answers for what was hit there.
     Nothing,
+    /// Nothing, for whoever has a newer program: what holds them is of a format that this one does not know.
+    ForeignFormat,
 }
 
 /// Facts about single chunks that a check learnt.
@@ -665,7 +667,10 @@ fn findings_of(damage: &[ContainerDamage], manifest: &Manifest, needs: &Necessar
     let finding = |(damage, snapshots): (&ContainerDamage, Vec<String>)| Finding {
         object: damage.object.clone(),
         what: damage.error.clone(),
-        help: help_for(manifest, &snapshots),
+        help: match damage.cost {
+            Cost::ForeignFormat => Help::NewerProgram,
+            _ => help_for(manifest, &snapshots),
+        },
         snapshots,
     };
     damage.iter().zip(touched).map(finding).collect()

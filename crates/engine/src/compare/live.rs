@@ -14,12 +14,12 @@ use std::path::PathBuf;
 /// Bytes of two files that are compared at once.
 const COMPARED_BYTES: usize = 256 << 10;
 
-/// What a snapshot is compared with.
+/// Folders that a snapshot is compared with.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     /// Files and folders, by absolute paths.
     pub sources: Vec<PathBuf>,
-    /// What is looked at in them. What is left out is passed over in the snapshot, too.
+    /// Selection of entries in them. What it leaves out is passed over in the snapshot, too.
     pub scan: ScanOptions,
     /// Files whose size, times and inode are as the snapshot has them are taken for the same, and not read.
     pub trusts_status: bool,
@@ -115,7 +115,7 @@ impl Stored<'_, '_> {
     }
 }
 
-/// What a walk met.
+/// Entry that a walk met.
 enum Met {
     Entry(ScanEntry),
     /// Something that was left out or could not be looked at.

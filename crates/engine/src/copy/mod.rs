@@ -38,7 +38,7 @@ use crossbeam_channel::bounded;
 use entries::Walk;
 use estimate::Estimate;
 use fetch::Fetcher;
-use siltstone_store::manifest::{Manifest, SnapshotStatistics};
+use siltstone_store::manifest::{Manifest, Snapshot, SnapshotStatistics};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::newest_manifest;
 use siltstone_store::{ChunkNumber, OriginId, SnapshotId, StoreError};
@@ -148,11 +148,21 @@ pub fn copy(
         Estimate::of(originals.repository, destination, &wanted, &present)?.add_to(&mut summary);
         return Ok(summary);
     }
-    tell_sizes(&wanted, resources);
+    let make = |original: &SnapshotView| Copying { source: originals, original, destination, options, resources }.run();
+    copy_each(&wanted, summary, resources, &make)
+}
+
+/// Makes a copy of each of these snapshots. One that cannot be read whole is told, and the rest goes on.
+pub(crate) fn copy_each(
+    wanted: &[&SnapshotView],
+    mut summary: CopySummary,
+    resources: &Resources,
+    make: &dyn Fn(&SnapshotView) -> Result<BackupSummary, EngineError>,
+) -> Result<CopySummary, EngineError> {
+    tell_sizes(wanted, resources);
     for original in wanted {
         resources.unless_cancelled()?;
-        let copying = Copying { source: originals, original, destination, options, resources };
-        match copying.run() {
+        match make(original) {
             Ok(made) => {
                 if let Some(copy) = made.snapshot {
                     let (series, original) = (made.series.clone(), original.snapshot.id);
@@ -173,7 +183,7 @@ pub fn copy(
 }
 
 /// The origins of all snapshots that a repository has, those marked as deleted included.
-fn present(repository: &Repository) -> Result<BTreeSet<OriginId>, EngineError> {
+pub(crate) fn present(repository: &Repository) -> Result<BTreeSet<OriginId>, EngineError> {
     let mut origins = BTreeSet::new();
     for deleted in [false, true] {
         let views = list(repository, &SnapshotFilter::default().with_deleted(deleted))?;
@@ -184,7 +194,7 @@ fn present(repository: &Repository) -> Result<BTreeSet<OriginId>, EngineError> {
 }
 
 /// The snapshots that are to be copied, oldest first, each once.
-fn missing<'s>(
+pub(crate) fn missing<'s>(
     snapshots: &'s [SnapshotView],
     mut present: BTreeSet<OriginId>,
     summary: &mut CopySummary,
@@ -214,7 +224,7 @@ fn tell_sizes(wanted: &[&SnapshotView], resources: &Resources) {
 }
 
 impl CopySummary {
-    fn count(&mut self, original: &SnapshotView, made: Option<&BackupSummary>) {
+    pub(crate) fn count(&mut self, original: &SnapshotView, made: Option<&BackupSummary>) {
         let statistics = made.map_or(original.snapshot.statistics, |made| made.statistics);
         if made.is_some() {
             self.read_bytes += statistics.read_bytes;
@@ -289,27 +299,16 @@ impl Copying<'_> {
 
     /// The last whole snapshot of the series in the destination, if it is a copy of one that the source still has.
     fn base(&self, source: &Manifest) -> Result<Option<Base>, EngineError> {
-        let series = self.destination.keys().series_id(&self.original.series_name);
-        let stored = newest_manifest(self.destination, series)?;
-        let last = stored.as_ref().and_then(|stored| last_whole(&stored.manifest));
-        Ok(last.and_then(|last| {
-            let is_original = |of: &&_| is_copy(last.id, of);
-            let original = source.snapshots().iter().find(is_original)?;
-            Some(Base { id: last.id, root: original.root })
+        let last = last_in_series(self.destination, &self.original.series_name)?;
+        Ok(last.and_then(|id| {
+            let original = source.snapshots().iter().find(|of| is_copy(id, of))?;
+            Some(Base { id, root: original.root })
         }))
     }
 
     /// Options of the backup that makes the copy.
     fn backup_options(&self) -> BackupOptions {
-        let snapshot = &self.original.snapshot;
-        let options = self.options.backup.clone();
-        options
-            .with_host(snapshot.host.clone())
-            .with_time(Some(snapshot.time))
-            .with_tags(snapshot.tags.clone())
-            .with_description(snapshot.description.clone())
-            .with_dry_run(false)
-            .with_skip_if_unchanged(false)
+        options_of(&self.original.snapshot, self.options)
     }
 
     /// The error of a catalog that cannot be read: of this snapshot if it is damaged, else of the source as a whole.
@@ -322,7 +321,25 @@ impl Copying<'_> {
     }
 }
 
+/// Options of the backup that makes a copy of a snapshot.
+pub(crate) fn options_of(snapshot: &Snapshot, options: &CopyOptions) -> BackupOptions {
+    let options = options.backup.clone();
+    options
+        .with_host(snapshot.host.clone())
+        .with_time(Some(snapshot.time))
+        .with_tags(snapshot.tags.clone())
+        .with_description(snapshot.description.clone())
+        .with_dry_run(false)
+        .with_skip_if_unchanged(false)
+}
+
+/// The last whole snapshot of a series, if it is there.
+pub(crate) fn last_in_series(repository: &Repository, name: &str) -> Result<Option<SnapshotId>, EngineError> {
+    let stored = newest_manifest(repository, repository.keys().series_id(name))?;
+    Ok(stored.and_then(|stored| last_whole(&stored.manifest).map(|last| last.id)))
+}
+
 /// Tells whether a whole snapshot is the original of this one, or a copy of the same original.
-fn is_copy(copy: SnapshotId, of: &siltstone_store::manifest::Snapshot) -> bool {
+pub(crate) fn is_copy(copy: SnapshotId, of: &Snapshot) -> bool {
     !of.partial && of.id.origin() == copy.origin()
 }

@@ -50,6 +50,33 @@ pub fn dump(
     output: &mut dyn Write,
     resources: &Resources,
 ) -> Result<(), EngineError> {
+    write_out(repository, snapshot, (path, true), archive, output, resources)
+}
+
+/// Writes an archive of an entry and all below it, or, without a path, of everything.
+///
+/// # Errors
+/// [`EngineError::NoSuchPath`], damage, or [`EngineError::Target`] if the output fails. What was written before stands.
+pub fn export(
+    repository: &Repository,
+    snapshot: &SnapshotView,
+    path: Option<&EntryPath>,
+    archive: Archive,
+    output: &mut dyn Write,
+    resources: &Resources,
+) -> Result<(), EngineError> {
+    write_out(repository, snapshot, (path, false), archive, output, resources)
+}
+
+/// Writes an archive; but of a file, if `is_plain`, its content.
+fn write_out(
+    repository: &Repository,
+    snapshot: &SnapshotView,
+    (path, is_plain): (Option<&EntryPath>, bool),
+    archive: Archive,
+    output: &mut dyn Write,
+    resources: &Resources,
+) -> Result<(), EngineError> {
     repository.require_reading("writing files of a snapshot")?;
     let manifest = manifest_of(repository, snapshot)?;
     let observer = &*resources.observer;
@@ -58,10 +85,10 @@ pub fn dump(
     let entry = path.map(|path| crate::browse::find(&catalog, snapshot, path)).transpose()?;
     let work = Work { chunks: &chunks, resources };
     match entry {
-        Some(entry) if matches!(entry.content, Content::File { .. }) => {
+        Some(entry) if is_plain && matches!(entry.content, Content::File { .. }) => {
             work.run(Portions::of(&chunks, std::iter::once(Ok(entry))), &mut Plain { output })
         }
-        Some(entry) if !entry.is_directory() => {
+        Some(entry) if is_plain && !entry.is_directory() => {
             let path = crate::browse::shown(&entry.path);
             Err(EngineError::NotDumpable { snapshot: snapshot.snapshot.id.short(), path })
         }

@@ -1,4 +1,4 @@
-//! Which snapshots of a series a run takes out, and which it marks as deleted; pure.
+//! Which snapshots of a series a run takes out, which it marks as deleted, and which it writes anew; pure.
 //!
 //! A mark changes nothing that storage goes by: the snapshot stays where it is in its series, its chunks stay
 //! necessary, and what was made before or after it hangs together as before. So it can be taken off at any time, and
@@ -21,12 +21,23 @@ pub(super) struct Choice {
     pub(super) ended: BTreeSet<SnapshotId>,
     /// Given, and marked.
     pub(super) marked: BTreeSet<SnapshotId>,
+    /// Given, and to be written anew without what is excluded.
+    pub(super) rewritten: BTreeSet<SnapshotId>,
     mark: Deleted,
 }
 
 impl Choice {
-    /// Applies the marking to the given snapshots, as far as they are among those of a series.
-    pub(super) fn new(snapshots: &[Snapshot], given: &BTreeSet<SnapshotId>, marking: &Marking) -> Self {
+    /// Applies the options to the given snapshots, as far as they are among those of a series. Where something is
+    /// excluded they are rewritten, and nothing else is done.
+    pub(super) fn new(snapshots: &[Snapshot], given: &BTreeSet<SnapshotId>, options: &ForgetOptions) -> Self {
+        if options.exclude.is_some() {
+            let given = snapshots.iter().map(|snapshot| snapshot.id).filter(|id| given.contains(id));
+            return Self { rewritten: given.collect(), ..Self::default() };
+        }
+        Self::of_marking(snapshots, given, &options.marking)
+    }
+
+    fn of_marking(snapshots: &[Snapshot], given: &BTreeSet<SnapshotId>, marking: &Marking) -> Self {
         let mut choice = Self { mark: marking.mark(), ..Self::default() };
         for snapshot in snapshots {
             let is_given = given.contains(&snapshot.id);
@@ -48,7 +59,7 @@ impl Choice {
 
     /// How many snapshots it is about.
     pub(super) fn len(&self) -> u64 {
-        (self.removed.len() + self.ended.len() + self.marked.len()) as u64
+        (self.removed.len() + self.ended.len() + self.marked.len() + self.rewritten.len()) as u64
     }
 
     /// Tells whether a live snapshot is removed or marked.
@@ -61,7 +72,7 @@ impl Choice {
         self.len() == 0
     }
 
-    /// Takes snapshots out of a manifest, and marks others.
+    /// Takes snapshots out of a manifest, and marks others. What is rewritten stays as it is.
     pub(super) fn apply(&self, manifest: &mut Manifest) {
         take_out(manifest, &(&self.removed | &self.ended));
         for id in &self.marked {

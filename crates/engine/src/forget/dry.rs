@@ -6,7 +6,7 @@
 
 use super::ForgetOptions;
 use super::choice::{Choice, marked};
-use super::plan::plan;
+use super::plan::{Plan, plan};
 use crate::maintain::dead::{Left, object_bytes};
 use crate::maintain::ghost_bytes;
 use crate::maintain::rewrite::{Rewritten, replace, rewrite_intact};
@@ -53,6 +53,7 @@ pub(super) struct Outcome {
     pub(super) bytes_returned: i64,
     pub(super) containers_deleted: u64,
     pub(super) containers_rewritten: u64,
+    pub(super) snapshots_rewritten: u64,
     pub(super) ghost_bytes: u64,
     /// The loans that would go back to their lenders.
     pub(super) loans: BTreeSet<ObjectName>,
@@ -87,10 +88,12 @@ impl State {
                 claimed_chunks(repository, self.manifest.series).inspect(|claimed| drop(known.set(claimed.clone())))
             }
         };
-        let Left { next: first, dead, to_rewrite, live } =
-            plan(repository, &self.manifest, choice, options.rewrite_threshold, claimed)?;
-        let (names, rewrites) = (DrySink::new(lease), !to_rewrite.is_empty());
-        let sink = Sink { names, kept: beside.filter(|_| has_more(&first)), series: first.series };
+        let names = DrySink::new(lease);
+        let mut sink = Sink { names, kept: beside, series: self.manifest.series };
+        let Plan { left: Left { next: first, dead, to_rewrite, live }, new: metadata, rewritten } =
+            plan(repository, &self.manifest, choice, options, claimed, &sink, resources)?;
+        let rewrites = !to_rewrite.is_empty();
+        sink.kept = beside.filter(|_| has_more(&first));
         let Rewritten { old, new, .. } =
             rewrite_intact(repository, &first, to_rewrite, &live, options.rewriting(), &sink, resources)?;
         // The manifests that the run commits after that of the lease: that of the lease, or the last but one of these,
@@ -115,7 +118,7 @@ impl State {
         }
         let beside_bytes = bytes_of_both(&before_last, &last);
         let mut parity = self.parity.clone();
-        for record in &new {
+        for record in metadata.iter().chain(&new) {
             parity.insert(record.id, repository.parity().object_bytes(record.kind, record.object_bytes));
         }
         let bytes_of = |records: &[ContainerRecord]| {
@@ -124,11 +127,12 @@ impl State {
         let loans = &loans_of(&self.manifest) - &loans_of(&manifest);
         let (loan_objects, loan_bytes) = objects_and_bytes(repository, &loans)?;
         let gone = self.beside_bytes + bytes_of(&dead) + bytes_of(&old) + loan_bytes;
-        let made = beside_bytes + bytes_of(&new);
+        let made = beside_bytes + bytes_of(&metadata) + bytes_of(&new);
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let bytes_returned = signed(gone) - signed(made);
         let mut usage = Usage::of_commits(commits.len().saturating_sub(1) as u64, manifest_bytes);
         usage += Usage::of_new_parts(&self.parts, &[&before_last, &last]);
+        usage += Usage::of_containers(repository, &metadata);
         usage += Usage::of_containers(repository, &new);
         // Each container may have its parity.
         usage.deletes += loan_objects + self.beside_objects + COPIES * (dead.len() + old.len()) as u64;
@@ -138,6 +142,7 @@ impl State {
             bytes_returned,
             containers_deleted: dead.len() as u64,
             containers_rewritten: old.len() as u64,
+            snapshots_rewritten: rewritten,
             // An estimate, which must not keep anything from being stated.
             ghost_bytes: ghost_bytes(repository, &first).unwrap_or(0),
             loans,

@@ -14,6 +14,7 @@
 
 mod choice;
 mod dry;
+mod exclude;
 mod held;
 mod order;
 mod plan;
@@ -21,12 +22,13 @@ pub mod policy;
 mod recorded;
 mod selection;
 
+pub use exclude::{Affected, RewritePlan, plan_rewrite};
 pub use held::{Held, held_by};
 pub(crate) use plan::without_checkpoints;
 pub use recorded::{PolicyScope, RecordedPolicies, record_policy};
 pub use selection::{DecidedGroup, ForgetPlan, Kept, SeriesOutlook, SnapshotSelection, plan_forget};
 
-use crate::fs::{Problem, ProblemKind};
+use crate::fs::{PathFilter, Problem, ProblemKind};
 use crate::lease::{Purpose, acquire_late, now, try_acquire};
 use crate::maintain::dead::object_bytes;
 use crate::maintain::ghost_bytes;
@@ -44,7 +46,7 @@ use choice::Choice;
 use dry::{Beside, State, lenders_in, loans_of};
 use held::{After, held_of};
 use order::{in_order, lenders_of};
-use plan::plan;
+use plan::{Plan, plan};
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
@@ -78,6 +80,8 @@ pub struct ForgetOptions {
     pub compression_level: i32,
     /// Snapshots that are marked as deleted rather than removed, and marks that end.
     pub marking: Marking,
+    /// What snapshots are to lose that stay.
+    pub(crate) exclude: Option<PathFilter>,
 }
 
 impl Default for ForgetOptions {
@@ -90,6 +94,7 @@ impl Default for ForgetOptions {
             user: String::new(),
             compression_level: ZSTD_LEVEL_DEFAULT,
             marking: Marking::default(),
+            exclude: None,
         }
     }
 }
@@ -145,7 +150,9 @@ pub struct ForgetSummary {
     pub snapshots_ended: u64,
     /// Snapshots still marked as deleted, in the series concerned.
     pub held: Held,
-    /// Snapshots asked for that could not be removed (their series failed); the error was reported as a problem.
+    /// Snapshots written anew without what was excluded.
+    pub snapshots_rewritten: u64,
+    /// Snapshots asked for that could not be removed or written anew (their series failed); the error was reported as a problem.
     pub snapshots_failed: u64,
     /// Containers deleted outright.
     pub containers_deleted: u64,
@@ -290,7 +297,7 @@ impl<'f> Concerned<'f> {
             let weight = many_series::SERIES_BYTES_MIN;
             return Ok(Self { series, ids, has_work: true, lenders: BTreeSet::new(), recorded_bytes: 0, weight });
         };
-        let choice = Choice::new(manifest.snapshots(), ids, &options.marking);
+        let choice = Choice::new(manifest.snapshots(), ids, options);
         choice.refuse_emptying(&manifest, options)?;
         let (recorded_bytes, weight) = (object_bytes(&manifest.containers), many_series::weight(&manifest));
         let has_work = !choice.is_empty();
@@ -322,7 +329,7 @@ fn forget_in_series(
     let Some(manifest) = repository.manifest_listed(series)? else {
         return Ok(Done::default());
     };
-    let is_empty = Choice::new(manifest.snapshots(), ids, &options.marking).is_empty();
+    let is_empty = Choice::new(manifest.snapshots(), ids, options).is_empty();
     if is_empty && !is_over(repository, &manifest).unwrap_or(false) {
         return Ok(Done { after: After::lying(repository, &manifest), ..Done::default() });
     }
@@ -390,6 +397,7 @@ impl ForgetSummary {
         self.snapshots_removed += other.snapshots_removed;
         self.snapshots_marked += other.snapshots_marked;
         self.snapshots_ended += other.snapshots_ended;
+        self.snapshots_rewritten += other.snapshots_rewritten;
         self.snapshots_failed += other.snapshots_failed;
         self.ghost_bytes += other.ghost_bytes;
         self.containers_deleted += other.containers_deleted;
@@ -420,7 +428,7 @@ fn dry_run_in_series(
     let Some(manifest) = repository.manifest_listed(series)? else {
         return Ok(Done::default());
     };
-    let choice = Choice::new(manifest.snapshots(), ids, &options.marking);
+    let choice = Choice::new(manifest.snapshots(), ids, options);
     if choice.is_empty() && !is_over(repository, &manifest).unwrap_or(false) {
         return Ok(Done { after: After::lying(repository, &manifest), ..Done::default() });
     }
@@ -430,6 +438,7 @@ fn dry_run_in_series(
         ghost_bytes: outcome.ghost_bytes,
         containers_deleted: outcome.containers_deleted,
         containers_rewritten: outcome.containers_rewritten,
+        snapshots_rewritten: outcome.snapshots_rewritten,
         usage: if is_counted(repository) { outcome.usage } else { Usage::default() },
         ..ForgetSummary::of(&choice)
     });
@@ -449,16 +458,22 @@ fn execute(
     resources: &Resources,
 ) -> Result<ForgetSummary, EngineError> {
     // Another may have removed some since, or brought some back.
-    let choice = Choice::new(writer.manifest().snapshots(), ids, &options.marking);
+    let choice = Choice::new(writer.manifest().snapshots(), ids, options);
     choice.refuse_emptying(writer.manifest(), options)?;
-    let claimed = || claimed_chunks(repository, writer.manifest().series);
-    let plan = plan(repository, writer.manifest(), &choice, options.rewrite_threshold, claimed)?;
+    if !choice.rewritten.is_empty() {
+        writer.take_lease()?;
+    }
+    let (manifest, sink): (_, &dyn ContainerSink) = (writer.manifest(), writer);
+    let claimed = || claimed_chunks(repository, manifest.series);
+    let Plan { left: plan, new, rewritten } = plan(repository, manifest, &choice, options, claimed, sink, resources)?;
+    verify_written(VerifyWritten::default(), repository, manifest.series, &new)?;
     let rewrites = !plan.to_rewrite.is_empty();
     // An estimate, which must not keep anything from being forgotten.
     let ghost_bytes = ghost_bytes(repository, &plan.next).unwrap_or(0);
     writer.commit_and_delete(plan.next, &plan.dead, rewrites, now())?;
     let containers_deleted = plan.dead.len() as u64;
-    let mut done = ForgetSummary { containers_deleted, ghost_bytes, ..ForgetSummary::of(&choice) };
+    let done = ForgetSummary { containers_deleted, ghost_bytes, ..ForgetSummary::of(&choice) };
+    let mut done = ForgetSummary { snapshots_rewritten: rewritten, ..done };
     if rewrites {
         match rewrite_and_commit(repository, writer, plan.to_rewrite, &plan.live, options, resources) {
             Ok(rewritten) => done.containers_rewritten = rewritten,

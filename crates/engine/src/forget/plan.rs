@@ -1,8 +1,12 @@
-//! Effects of taking snapshots out of a series. Nothing is written.
+//! Effects of a run on a series: snapshots go, or are written anew. Nothing is committed.
 
+use super::ForgetOptions;
 use super::choice::Choice;
 use crate::maintain::dead::{Left, left};
 use crate::maintain::lent::{keep_claimed, without};
+use crate::pack::ContainerSink;
+use crate::rewrite::rewrite_snapshots;
+use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
@@ -10,19 +14,37 @@ use siltstone_store::repository::Repository;
 use siltstone_store::{SnapshotId, StoreError};
 use std::collections::BTreeSet;
 
-/// The manifest once the choice is applied to it, without dead containers, and what it lets go of; `claimed` gives what
-/// others have borrowed.
+/// What a run will do.
+pub(super) struct Plan {
+    /// The manifest once the choice is applied to it, without dead containers, and what it lets go of.
+    pub(super) left: Left,
+    /// Containers of new metadata, which it names.
+    pub(super) new: Vec<ContainerRecord>,
+    /// How many snapshots were written anew.
+    pub(super) rewritten: u64,
+}
+
+/// Plans a run; `claimed` gives what others have borrowed. New metadata goes to the sink.
 pub(super) fn plan(
     repository: &Repository,
     manifest: &Manifest,
     choice: &Choice,
-    threshold: f64,
+    options: &ForgetOptions,
     claimed: impl FnOnce() -> Result<RoaringTreemap, StoreError>,
-) -> Result<Left, StoreError> {
+    sink: &dyn ContainerSink,
+    resources: &Resources,
+) -> Result<Plan, EngineError> {
     let mut next = manifest.clone();
     choice.apply(&mut next);
+    let (new, rewritten) = match &options.exclude {
+        Some(filter) if !choice.rewritten.is_empty() => {
+            let level = options.compression_level;
+            rewrite_snapshots(repository, &mut next, &choice.rewritten, filter, level, sink, resources)?
+        }
+        _ => (Vec::new(), 0),
+    };
     keep_claimed(repository, manifest, &mut next, claimed)?;
-    Ok(left(next, threshold))
+    Ok(Plan { left: left(next, options.rewrite_threshold), new, rewritten })
 }
 
 /// The manifest of a new whole snapshot, the last, without the checkpoints on the way to it, and the containers that

@@ -283,7 +283,7 @@ impl ForgetPlan {
         for (series, ids) in chosen {
             // One that cannot be read is told when the plan is carried out.
             let Ok(Some(of)) = repository.summary_listed(series) else { continue };
-            let choice = Choice::new(&of.snapshots, &ids, &self.options.marking);
+            let choice = Choice::new(&of.snapshots, &ids, &self.options);
             let live = of.snapshots.iter().filter(|snapshot| snapshot.deleted.is_none());
             let stays = live.filter(|snapshot| !choice.takes(&snapshot.id)).map(|snapshot| snapshot.id);
             let kept = stays.map(|id| Kept { id, reasons: reasons.remove(&id).unwrap_or_default().to_vec() });

@@ -94,6 +94,8 @@ pub enum ProblemKind {
     PathTooLong,
     /// Import: what the archive has there cannot be kept.
     NotImported,
+    /// Import: what came of it differs from the original.
+    ImportDiffers,
     /// Restore: the entry could not be made, or its content not be written.
     NotWritten,
     /// Restore: its content in the repository is missing or damaged.
@@ -130,6 +132,7 @@ impl ProblemKind {
             Self::PathTooLong => "has too long a path",
             Self::NotMoved => "cannot be settled",
             Self::NotImported => "cannot be imported as it is",
+            Self::ImportDiffers => "differs from the original",
             Self::NotWritten => "cannot be restored",
             Self::ContentDamaged => "has damaged content",
             Self::VerifyFailed => "is not as it was backed up",
@@ -154,6 +157,7 @@ impl ProblemKind {
             Self::PathTooLong => "path_too_long",
             Self::NotMoved => "not_moved",
             Self::NotImported => "cannot be imported as it is",
+            Self::ImportDiffers => "differs from the original",
             Self::NotWritten => "not_written",
             Self::ContentDamaged => "content_damaged",
             Self::VerifyFailed => "verify_failed",

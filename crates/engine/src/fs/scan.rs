@@ -6,6 +6,7 @@
 //! becomes a [`Problem`].
 
 mod chosen;
+mod place;
 
 use super::{
     directory::{NameList, open_directory, open_way, open_without_access_time},
@@ -18,6 +19,7 @@ use super::{
     status::{NodeKind, Status},
 };
 use chosen::{Choice, ChosenNames};
+use place::Place;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use siltstone_store::catalog::{EntryPath, Metadata};
@@ -45,6 +47,8 @@ pub struct Scanner {
     nested: BTreeSet<Vec<u8>>,
     /// Part of the sources that is walked; `None` for all.
     choice: Option<Choice>,
+    /// The place at which the source is recorded; `None` for its own.
+    place: Option<Place>,
     frames: Vec<Frame>,
     /// Path of the current entry; a frame's own path is a prefix of it.
     path: Vec<u8>,
@@ -87,7 +91,7 @@ impl Iterator for Scanner {
     fn next(&mut self) -> Option<ScanItem> {
         loop {
             if let Some(item) = self.ready.pop_front() {
-                return Some(item);
+                return Some(self.as_recorded(item));
             }
             let frame = self.frames.last_mut()?;
             match frame.names.next() {
@@ -129,7 +133,8 @@ impl Scanner {
         let SourceTree { root, nested } = SourceTree::new(sources)?;
         let reader = MetadataReader::new(options.detail);
         let (frames, path, ready) = (Vec::new(), Vec::new(), VecDeque::new());
-        let mut scanner = Self { options, reader, nested, choice: None, frames, path, ready, buffer: Vec::new() };
+        let (choice, place, buffer) = (None, None, Vec::new());
+        let mut scanner = Self { options, reader, nested, choice, place, frames, path, ready, buffer };
         scanner.report_missing_nested();
         scanner.enter_root(root);
         Ok(scanner)
@@ -172,6 +177,10 @@ impl Scanner {
             return;
         };
         let (path_bytes, device) = (frame.path_bytes, frame.device);
+        let visit = match visit {
+            Visit::Source(name) if self.place.is_some() => return self.visit_placed(&directory, name),
+            visit => visit,
+        };
         let (Visit::Listed(name) | Visit::Source(name) | Visit::Above(name, _) | Visit::Chosen(name)) = &visit;
         self.path.truncate(path_bytes);
         if path_bytes > 0 {
@@ -210,9 +219,11 @@ impl Scanner {
             Ok(opened) => opened,
             Err(error) => return self.report_missing(&path, node, &error.into()),
         };
-        let (metadata, outcome) = self.reader.read(directory.as_fd(), c".", &status);
-        self.report_attributes(&path, outcome);
-        self.ready.push_back(ScanItem::Entry(ScanEntry { path, metadata, kind: FileKind::Directory }));
+        if self.place.is_none() {
+            let (metadata, outcome) = self.reader.read(directory.as_fd(), c".", &status);
+            self.report_attributes(&path, outcome);
+            self.ready.push_back(ScanItem::Entry(ScanEntry { path, metadata, kind: FileKind::Directory }));
+        }
         self.push_frame(Arc::new(directory), status, status.device, Names::Given(node.children.into_iter()));
     }
 

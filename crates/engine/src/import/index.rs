@@ -44,7 +44,7 @@ pub(super) struct Index {
     globals: Vec<(u64, Records)>,
     /// How many names each member has that has several.
     linked: HashMap<u64, u64>,
-    /// What was met that is not kept.
+    /// Members met that are not kept.
     problems: Vec<Problem>,
     problem_bytes: u64,
     files: u64,

@@ -55,7 +55,7 @@ pub(super) struct Member {
     pub(super) content_at: u64,
     /// Bytes of its content in the archive.
     pub(super) stored_bytes: u64,
-    /// What of it cannot be kept.
+    /// Parts of it that cannot be kept.
     pub(super) lost: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ pub(super) enum MemberKind {
     Unknown(u8),
 }
 
-/// What stands at a place of an archive.
+/// Content at a place of an archive.
 pub(super) enum Found {
     Member(Box<Member>),
     /// Records for all members that follow.
@@ -211,7 +211,7 @@ fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// What stands before the header of a member and belongs to it.
+/// Extensions that stand before the header of a member and belong to it.
 #[derive(Default)]
 struct Before {
     name: Option<Vec<u8>>,

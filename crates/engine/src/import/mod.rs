@@ -1,6 +1,9 @@
-//! Import: an archive (tar) becomes a snapshot.
+//! Import: an archive (tar) becomes a snapshot, and so does each snapshot of another program's repository.
 //!
 //! ```text
+//! foreign  snapshots of another program's repository, which a crate of its own reads
+//! verify   whether what came of them is what they are
+//!
 //! entries  members as entries of a backup, in catalog order; content is read by whoever comes to it
 //! index    looks at every member once, front to back; sorts the names, resolves hard links
 //! member   the headers and records of one member                (ustar, GNU, PAX)
@@ -8,7 +11,7 @@
 //! records  PAX records; numbers and moments as text
 //! spool    the archive as a file that can be read anywhere: itself, or a nameless copy, decompressed
 //! ```
-//! Each uses those below it, none the other way round. What is kept of a member is its name and where it stands; its
+//! Of an archive's, each uses those below it, none the other way round. What is kept of a member is its name and where it stands; its
 //! headers are read again when its turn comes. A catalog wants its entries in order and tar has none, so an archive
 //! that comes as a stream has to lie somewhere first.
 //!
@@ -16,11 +19,16 @@
 //! link is bound to what its target was when the link came, leading slashes are dropped. A name with `..` is refused.
 
 mod entries;
+mod foreign;
 pub(crate) mod index;
 mod member;
 mod records;
 mod sparse;
 mod spool;
+mod verify;
+
+pub use foreign::{ForeignRepository, import_snapshots};
+pub use verify::{VerifySummary, verify_snapshots};
 
 use crate::backup::source::DescribedEntries;
 use crate::backup::{BackupOptions, BackupSummary, Source, backup};

@@ -146,7 +146,7 @@ struct Lines<'f> {
     /// Where the next block begins, and where the content ends.
     at: u64,
     end: u64,
-    /// What is left of the current one, last byte first.
+    /// Rest of the current one, last byte first.
     block: Vec<u8>,
 }
 

@@ -39,8 +39,7 @@ pub(super) fn shrink_loans(writer: &mut SeriesWriter<'_>) -> Result<(), EngineEr
             _ => writer.give_back(series, &[loan.id])?,
         }
     }
-    // A writer for maintenance has looked for loans of interrupted runs when it took the lease.
-    next.drop_idle_lenders();
+    writer.drop_idle_lenders(&mut next)?;
     if next.lenders != writer.manifest().lenders {
         writer.commit(next, true, now())?;
     }

@@ -1,4 +1,4 @@
-//! What a repair learns of loans: what a series borrows, what others borrow of it, and which of its loans have to be
+//! Loans as a repair learns of them: what a series borrows, what others borrow of it, and which of its loans have to be
 //! made anew.
 //!
 //! A loan has the numbers of both ends. So imports come back from loans where the manifest that named them is lost. A
@@ -51,7 +51,7 @@ struct Stretch {
     loan: Option<LoanId>,
 }
 
-/// What loans and an older manifest say that a series borrows.
+/// Chunks that a series borrows, as loans and an older manifest say.
 #[derive(Debug, Default)]
 pub(super) struct Borrowed {
     stretches: Vec<Stretch>,

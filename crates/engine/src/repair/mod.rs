@@ -259,7 +259,8 @@ fn plan_series(
             Ok(()) => return Ok(None),
             Err(error) => error,
         },
-        Err(error) if error.is_damage() => error,
+        // What a newer program wrote is no damage, and must not be replaced.
+        Err(error) if error.is_damage() && !error.is_of_newer_format() => error,
         Err(error) => return Err(error.into()),
     };
     rebuild::plan(repository, series, &fault, options, resources).map(Some)

@@ -216,13 +216,19 @@ impl<'r> Rebuild<'r> {
         }
     }
 
-    /// The snapshots in the order of their commits, which is that of their records; with their place in the seed.
+    /// The snapshots in the order of their commits, which is that of their records, but for those that were rewritten:
+    /// they have newer records than their place in the seed says. With that place.
     fn candidates(&self, seed: Option<&Manifest>) -> Vec<(Snapshot, Option<usize>)> {
         let of_seed = seed.into_iter().flat_map(|seed| seed.snapshots().iter().cloned().enumerate());
-        let of_seed = of_seed.map(|(position, snapshot)| (snapshot, Some(position)));
-        let mut all: Vec<_> = of_seed.chain(self.found.iter().map(|snapshot| (snapshot.clone(), None))).collect();
-        all.sort_by_key(|(snapshot, _)| snapshot.record);
-        all
+        let mut last = ChunkNumber::METADATA_FIRST;
+        let of_seed = of_seed.map(|(position, snapshot)| {
+            last = last.max(snapshot.record);
+            (last, snapshot, Some(position))
+        });
+        let found = self.found.iter().map(|snapshot| (snapshot.record, snapshot.clone(), None));
+        let mut all: Vec<_> = of_seed.chain(found).collect();
+        all.sort_by_key(|(record, ..)| *record);
+        all.into_iter().map(|(_, snapshot, position)| (snapshot, position)).collect()
     }
 
     /// Collects the chunks that the snapshot refers to; of a catalog that cannot be walked to its end, also those in

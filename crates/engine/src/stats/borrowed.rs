@@ -9,7 +9,7 @@ use siltstone_store::StoreError;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 
-/// What a series borrows, of each lender.
+/// Chunks that a series borrows, of each lender.
 pub(super) fn figures(repository: &Repository, manifest: &Manifest) -> Result<Vec<BorrowedFigures>, StoreError> {
     let mut all = Vec::new();
     for lender in &manifest.lenders {

@@ -57,8 +57,8 @@ pub struct Stats {
     pub containers: u64,
     /// Bytes of everything in the repository.
     pub repository_bytes: u64,
-    /// What series borrow of each other: one entry for each pair, by the borrower's name. Chunks of a lender that cannot
-    /// be read have no bytes.
+    /// Chunks that series borrow of each other: one entry for each pair, by the borrower's name. Chunks of a lender
+    /// that cannot be read have no bytes.
     pub borrowed: Vec<BorrowedFigures>,
     /// Bytes of chunks that no snapshot of their series needs any more and that are kept for others.
     pub lent_bytes: u64,

@@ -131,7 +131,7 @@ fn of_a_file_with_ranges_only_what_lies_around_them_is_read() {
     assert_as_full(&sandbox, &summary, "two ranges");
 }
 
-/// What one edit does to a file, and how it is told.
+/// Effect of one edit on a file, and how it is told.
 type Trial = (&'static str, fn(&Path), &'static [&'static str]);
 
 #[test]

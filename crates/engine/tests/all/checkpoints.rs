@@ -235,3 +235,20 @@ fn too_little_is_not_worth_a_checkpoint() {
         assert_eq!(sandbox.snapshots().len(), 0);
     }
 }
+
+#[test]
+fn a_file_that_is_taken_out_is_gone_from_a_checkpoint_though_it_was_half_read() {
+    let sandbox = Sandbox::new();
+    sandbox.write("kept", &noise(2, FILE_BYTES));
+    sandbox.write("large", &noise(1, 12 << 20));
+    interrupted(&sandbox, &options(&sandbox), 6 << 20);
+    let done = sandbox.try_rewrite("large", &sandbox.forget_options(false)).expect("a rewrite");
+    assert_eq!(done.snapshots_rewritten, 1);
+    let partial = sandbox.snapshots().remove(0).snapshot;
+    assert!(partial.partial);
+    let restored = sandbox.restored(partial.id);
+    assert!(!restored.keys().any(|name| name.starts_with(b"large")), "{:?}", restored.keys());
+    assert!(restored.contains_key(b"kept".as_slice()));
+    assert_eq!(sandbox.check(ReadData::All).findings, []);
+    whole(&sandbox, &options(&sandbox));
+}

@@ -2,7 +2,7 @@
 //! only what differs is read, and neither damage in the source nor a fault of the destination makes a copy that is not
 //! its original.
 
-use crate::common::faults::{at_every_write, copy as copy_of};
+use crate::common::faults::{at_every_request, at_every_write, copy as copy_of};
 use crate::common::log::Log;
 use crate::common::scene::Scene;
 use crate::common::{self, Sandbox, heard_by, noise, resources};
@@ -484,6 +484,29 @@ fn whatever_write_of_the_destination_fails_copies_are_whole_and_the_next_run_com
             assert_eq!(summary.copied.len() + there, 2, "{}", found.story);
             assert_eq!(assert_copies(&from, &sandbox.at(found.disk.clone()), &found.story), 2);
         }
+    });
+}
+
+#[test]
+fn a_copy_with_trouble_at_any_request_of_the_destination_is_whole_or_not_there() {
+    let from = Scene::with_two_snapshots();
+    let disk = SimulatedDisk::new();
+    let sandbox = beside_on(&from.sandbox, disk.clone());
+    let into = SimulatedRemote::holding(&disk);
+    let copy_there = |remote: &SimulatedRemote| {
+        let options = CopyOptions::default().with_backup(sandbox.options().with_take_over(true));
+        try_copy_with(&from.sandbox, &sandbox.at(remote.clone()), &options, &resources())
+            .map(|summary| summary.copied.len())
+    };
+    at_every_request(&into, copy_there, |remote, result, story| {
+        let found = sandbox.at(remote.to_disk());
+        let there = assert_copies(&from, &found, story);
+        if let Ok(count) = result {
+            assert_eq!((there, *count), (2, 2), "{story}");
+        }
+        let count = copy_there(remote).unwrap_or_else(|error| panic!("{error}: {story}"));
+        assert_eq!(count + there, 2, "{story}");
+        assert_eq!(assert_copies(&from, &sandbox.at(remote.to_disk()), story), 2);
     });
 }
 

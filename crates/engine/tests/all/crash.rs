@@ -194,7 +194,7 @@ fn a_backup_that_takes_chunks_back_hit_at_any_write_costs_no_committed_snapshot(
     }
 }
 
-/// What is left of a hull when the snapshots at both ends of it are forgotten.
+/// Rest of a hull when the snapshots at both ends of it are forgotten.
 #[test]
 fn drawing_hulls_in_hit_at_any_write_costs_no_snapshot() {
     let mut scene = there_and_away();
@@ -268,6 +268,61 @@ fn forgetting_on_a_disk_full_to_the_last_byte_hit_at_any_write_costs_no_other_sn
     }
 }
 
+/// Takes `kept` out of both snapshots; it is in one container with what stays.
+fn try_rewrite(scene: &Scene, disk: &SimulatedDisk) -> Result<(), EngineError> {
+    scene.sandbox.at(disk.clone()).try_rewrite("kept", &forget_options(scene)).map(|_| ())
+}
+
+/// Every snapshot has all that it had, or all but `kept`, and that in one step. Tells which.
+fn is_rewritten(scene: &Scene, disk: &SimulatedDisk, story: &str) -> bool {
+    let found = scene.sandbox.at(disk.clone());
+    let mut rewritten = Vec::new();
+    for (old, view) in scene.ids.iter().zip(found.snapshots()) {
+        let id = view.snapshot.id;
+        assert_eq!(id.0[..16], old.0[..16], "{story}");
+        let mut expected = scene.trees[old].clone();
+        if id != *old {
+            expected.retain(|name, _| !name.starts_with(b"kept"));
+        }
+        assert!(found.restored(id) == expected, "snapshot {} differs after {story}", id.short());
+        rewritten.push(id != *old);
+    }
+    assert_eq!(found.check(ReadData::All).findings, [], "after {story}");
+    assert!(rewritten == [true, true] || rewritten == [false, false], "{rewritten:?} after {story}");
+    rewritten[0]
+}
+
+#[test]
+fn rewriting_hit_at_any_write_leaves_all_snapshots_as_they_were_or_all_without_the_path() {
+    for scene in [Scene::unsettled(), Scene::with_two_snapshots(), Scene::in_parts(true)] {
+        let sound = copy(&scene.disk);
+        let summary = scene.sandbox.at(sound.clone()).try_rewrite("kept", &forget_options(&scene)).expect("a rewrite");
+        assert!(summary.containers_rewritten > 0, "{summary:?}");
+        assert!(is_rewritten(&scene, &sound, "no fault"));
+        let full = copy(&scene.disk);
+        full.set_capacity(Some(full.used_bytes()));
+        for before in [&scene.disk, &full] {
+            at_every_write(
+                before,
+                |disk| try_rewrite(&scene, disk),
+                |found| {
+                    let is_done = is_rewritten(&scene, &found.disk, &found.story);
+                    assert!(is_done || found.result.is_err(), "{}", found.story);
+                    if found.recover {
+                        found.disk.set_capacity(None);
+                        try_rewrite(&scene, &found.disk)
+                            .unwrap_or_else(|error| panic!("{error} after {}", found.story));
+                        assert!(is_rewritten(&scene, &found.disk, &found.story));
+                        try_backup(&scene, &found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+                        let checked = scene.sandbox.at(found.disk.clone()).check(ReadData::All);
+                        assert_eq!((checked.findings, checked.orphans), (Vec::new(), 0), "after {}", found.story);
+                    }
+                },
+            );
+        }
+    }
+}
+
 /// Marks the older snapshot as deleted for a day, or ends its mark on the next.
 fn try_marking(scene: &Scene, disk: &SimulatedDisk, at: i64, ids: &[SnapshotId]) -> Result<(), EngineError> {
     let options = scene.sandbox.marking(at, 24 * 60 * 60).with_take_over(true).with_rewrite_threshold(0.0);
@@ -326,7 +381,7 @@ fn marking_and_undeleting_hit_at_any_write_cost_no_snapshot() {
     }
 }
 
-/// What is run to be hit.
+/// Work that is run to be hit.
 type Run<'r> = dyn Fn(&SimulatedDisk) -> Result<(), EngineError> + 'r;
 
 /// Counts problems.

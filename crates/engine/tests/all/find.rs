@@ -1,4 +1,4 @@
-//! What is found in the snapshots is what a walk of each finds.
+//! Holds what is found in the snapshots against a walk of each.
 
 use crate::common::faults::forget_parity;
 use crate::common::ruin::containers_of;
@@ -35,7 +35,7 @@ fn walked(sandbox: &Sandbox, view: &SnapshotView, is_wanted: impl Fn(&Entry) -> 
     found
 }
 
-/// What [`find`] shows, by the names of the series and the positions of the snapshots.
+/// Finds as [`find`] shows them, by the names of the series and the positions of the snapshots.
 fn shown(sandbox: &Sandbox, views: &[SnapshotView], is_wanted: &dyn Fn(&Entry) -> bool) -> Vec<(SnapshotView, Found)> {
     let mut shown: Vec<(SnapshotView, Found)> = Vec::new();
     let damage = find(&sandbox.repository(), views, is_wanted, &mut |view, found| {

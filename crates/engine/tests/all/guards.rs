@@ -1,4 +1,4 @@
-//! What is probably a mistake is refused: sources that are gone, and removals of everything.
+//! Refusals of what is probably a mistake: sources that are gone, and removals of everything.
 
 use crate::common::{Sandbox, noise};
 use siltstone_engine::EngineError;

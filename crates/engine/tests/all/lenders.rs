@@ -9,7 +9,7 @@ use crate::common::scene::Scene;
 use crate::common::{self, PASSWORD, noise, resources};
 use siltstone_engine::EngineError;
 use siltstone_engine::backup::{self, Borrow, Source};
-use siltstone_engine::check::{CheckReport, Finding, Help, ReadData};
+use siltstone_engine::check::{self, CheckOptions, CheckReport, Finding, Help, ReadData};
 use siltstone_engine::maintain;
 use siltstone_engine::repair::{self, RepairOptions, RepairSummary};
 use siltstone_engine::stats;
@@ -81,15 +81,20 @@ impl Pair {
 
     /// Every manifest of a series, copies included, meets this.
     fn damage_manifests(&self, disk: &SimulatedDisk, series: &str, damage: &Damage) {
-        let series = self.series(series);
-        for name in disk.names() {
-            let original = name.original().map_or(name, Original::name);
-            let is_manifest = matches!(original, ObjectName::Manifest(of, _) if of == series)
-                || matches!(name, ObjectName::Copy(Original::Manifest(of, _)) if of == series);
-            if is_manifest {
-                disk.damage(&name, damage.clone());
-            }
+        for name in self.manifests_of(disk, series) {
+            disk.damage(&name, damage.clone());
         }
+    }
+
+    /// The names of all manifests of a series, and of their copies.
+    fn manifests_of(&self, disk: &SimulatedDisk, series: &str) -> Vec<ObjectName> {
+        let series = self.series(series);
+        let is_manifest = |name: &ObjectName| {
+            let original = name.original().map_or(*name, Original::name);
+            matches!(original, ObjectName::Manifest(of, _) if of == series)
+                || matches!(name, ObjectName::Copy(Original::Manifest(of, _)) if *of == series)
+        };
+        disk.names().into_iter().filter(is_manifest).collect()
     }
 
     fn delete_containers(&self, disk: &SimulatedDisk, series: &str) {
@@ -203,6 +208,41 @@ fn a_lender_that_is_gone_or_unreadable_is_told_by_name_with_all_snapshots_that_n
         let (tree, log) = trial.restore(id).unwrap_or_else(|error| panic!("{error} after {story}"));
         assert!(tree == pair.scene.source() && log.problems().is_empty(), "after {story}: {:?}", log.problems());
     }
+}
+
+/// An object as a program of the next version of the format would write it, by what its header says.
+fn of_newer_format(mut object: Vec<u8>) -> Vec<u8> {
+    // The version stands at 8, the header's checksum at 60.
+    object[8] += 1;
+    let sum = blake3::hash(&object[..60]);
+    object[60..64].copy_from_slice(&sum.as_bytes()[..4]);
+    object
+}
+
+#[test]
+fn a_lender_of_a_newer_format_is_told_and_nothing_of_it_is_replaced() {
+    let pair = Pair::new();
+    let disk = pair.disk();
+    for name in pair.manifests_of(&disk, "first") {
+        let newer = of_newer_format(disk.read(&name, u64::MAX).expect("a manifest"));
+        assert!(disk.damage(&name, Damage::Replace(newer)));
+    }
+    let options = CheckOptions::reading(ReadData::All).with_record(Some("user".into()));
+    let findings = check::check(&open(&disk), &options, &resources()).expect("a check").findings;
+    let told = findings.iter().find(|finding| finding.what.contains("\"first\", of which chunks")).expect("a finding");
+    assert!(told.what.contains("use a newer Siltstone"), "{told:?}");
+    assert_eq!((&told.snapshots, told.help), (&vec![pair.borrower.short()], Help::NewerProgram));
+    assert!(findings.iter().all(|finding| finding.help == Help::NewerProgram), "{findings:?}");
+    assert!(pair.manifest(&disk, "second").damaged.is_empty(), "nothing is known to be lost");
+
+    let before = copy(&disk);
+    let refused = try_repair(&disk).expect_err("a newer program may repair it");
+    assert!(refused.to_string().contains("use a newer Siltstone"), "{refused}");
+    assert!(disk.is_found_as(&before), "a repair replaces nothing that it does not know");
+    let id = back_up_alone(&pair, &disk);
+    let trial = Trial { scene: &pair.scene, disk, story: "a newer format".to_owned() };
+    let (tree, log) = trial.restore(id).expect("a backup stores what it cannot borrow");
+    assert!(tree == pair.scene.source() && log.problems().is_empty(), "{:?}", log.problems());
 }
 
 /// A backup of the borrower that borrows nothing new.
@@ -381,8 +421,8 @@ fn a_check_records_what_the_lender_has_lost_and_that_it_is_back() {
     let disk = copy(&good);
     pair.delete_containers(&disk, "first");
     let check = |disk: &SimulatedDisk| {
-        let options = siltstone_engine::check::CheckOptions::reading(ReadData::All).with_record(Some("user".into()));
-        siltstone_engine::check::check(&open(disk), &options, &resources()).expect("a check")
+        let options = CheckOptions::reading(ReadData::All).with_record(Some("user".into()));
+        check::check(&open(disk), &options, &resources()).expect("a check")
     };
     let records = check(&disk).records;
     assert_eq!(records.iter().map(|record| record.series.as_str()).collect::<Vec<_>>().len(), 2, "{records:?}");

@@ -2,6 +2,7 @@
 //! with all that the engine needs. `cargo test -p siltstone-engine --test all crash::` runs those of one file.
 
 mod append_only;
+mod as_path;
 mod cached;
 mod changed_list;
 mod checkpoints;
@@ -17,6 +18,7 @@ mod ends;
 mod exact;
 mod file_reader;
 mod find;
+mod foreign;
 mod forget_plan;
 mod forward;
 mod golden;
@@ -40,6 +42,7 @@ mod readers;
 mod repair;
 mod requests;
 mod resources;
+mod rewrite;
 mod round_trip;
 mod session;
 mod sharing;

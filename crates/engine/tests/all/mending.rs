@@ -1,4 +1,4 @@
-//! What is there twice, or with parity, is made good again: byte for byte where a name stays, under a new name where a
+//! Mending of what is there twice, or with parity: byte for byte where a name stays, under a new name where a
 //! container is healed.
 
 use crate::common::faults::{at_every_write, copy};

@@ -1,4 +1,5 @@
-//! What backups leave behind, once it is settled: deltas, their depth, where things lie, and what becomes of ghosts.
+//! State that backups leave behind, once it is settled: deltas, their depth, where things lie, and what becomes of
+//! ghosts.
 
 use crate::common::{Sandbox, noise, resources, tree};
 use siltstone_engine::check::ReadData;

@@ -4,11 +4,12 @@
 //! After every step that writes to the repository each live snapshot restores to exactly the tree that was backed up,
 //! `check` finds nothing reading all data, every chunk number is needed in one stretch of its series, and forgetting
 //! left exactly the bytes that its dry run had stated. What is deleted and kept for some days holds exactly the bytes
-//! that come back when those are over. Series borrow of each other, and each is forgotten and maintained beside the
-//! others.
+//! that come back when those are over. Series borrow of each other, where loans are not refused, and each is forgotten
+//! and maintained beside the others; what is borrowed is taken over now and then.
 //!
 //! `SILTSTONE_MODEL_CASES=500 cargo test -p siltstone-engine --test all model::` runs for longer.
 
+use crate::common::guarded::Refusing;
 use crate::common::policy::CHUNK_BY_CHUNK;
 use crate::common::{self, Sandbox, resources, tree};
 use crate::edit::{Edit, any_edits};
@@ -23,7 +24,7 @@ use siltstone_engine::maintain::{self, MIGRATE_THRESHOLD_DEFAULT};
 use siltstone_engine::restore::{self};
 use siltstone_engine::{EntryAction, Notice, Observer, Resources};
 use siltstone_store::catalog::EntryPath;
-use siltstone_store::storage::SimulatedDisk;
+use siltstone_store::storage::{NameKind, SimulatedDisk};
 use siltstone_store::{SnapshotId, Time};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,11 +60,13 @@ enum Step {
         migrate: bool,
         /// How many series further the one is that is borrowed of; 0: of none that is named.
         lender: usize,
+        /// The storage takes no loan after so many.
+        loans: u32,
     },
     /// All that a series has goes away, or comes back; then it is backed up.
     ComeOrGo { series: usize, has_cache: bool, layout: usize, migrate: bool, lender: usize },
     /// Settle what backups left behind.
-    Maintain { layout: usize },
+    Maintain { layout: usize, owns: bool },
     /// Forget those live snapshots whose bit is set.
     Forget { chosen: u16, threshold: usize },
     /// Mark those live snapshots whose bit is set as deleted, for so many days.
@@ -81,8 +84,9 @@ enum Step {
 fn any_step() -> impl Strategy<Value = Step> {
     let memory_mib = prop_oneof![Just(160u64), Just(200), Just(512)];
     let backup = (0..SERIES.len(), any_edits(), any::<bool>(), prop::bool::weighted(0.8), memory_mib, any_layout());
-    let backup = (backup, prop::bool::weighted(0.8), 0..SERIES.len()).prop_map(
-        |((series, edits, force, has_cache, memory_mib, layout), migrate, lender)| Step::Backup {
+    let loans = prop_oneof![1 => 0..2u32, 4 => Just(u32::MAX)];
+    let backup = (backup, prop::bool::weighted(0.8), 0..SERIES.len(), loans).prop_map(
+        |((series, edits, force, has_cache, memory_mib, layout), migrate, lender, loans)| Step::Backup {
             series,
             edits,
             force,
@@ -91,6 +95,7 @@ fn any_step() -> impl Strategy<Value = Step> {
             layout,
             migrate,
             lender,
+            loans,
         },
     );
     let forget = (any::<u16>(), 0..THRESHOLDS.len()).prop_map(|(chosen, threshold)| Step::Forget { chosen, threshold });
@@ -108,7 +113,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => any::<u16>().prop_map(|chosen| Step::Undelete { chosen }),
         2 => any::<Index>().prop_map(|chosen| Step::RestoreOver { chosen }),
         1 => Just(Step::LoseCache),
-        1 => any_layout().prop_map(|layout| Step::Maintain { layout }),
+        2 => (any_layout(), any::<bool>()).prop_map(|(layout, owns)| Step::Maintain { layout, owns }),
     ]
 }
 
@@ -122,6 +127,12 @@ static TAKEN_BACK: AtomicU64 = AtomicU64::new(0);
 
 /// Chunks that backups of all cases borrowed.
 static BORROWED: AtomicU64 = AtomicU64::new(0);
+
+/// Backups of all cases that ended because a loan was refused.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Series of all cases that took over what they had borrowed.
+static TAKEN_OVER: AtomicU64 = AtomicU64::new(0);
 
 /// Deleted snapshots whose space was stated and compared.
 static HELD: AtomicU64 = AtomicU64::new(0);
@@ -166,7 +177,7 @@ impl Model {
 
     fn run(&mut self, step: &Step) {
         match step {
-            Step::Backup { series, edits, force, has_cache, memory_mib, layout, migrate, lender } => {
+            Step::Backup { series, edits, force, has_cache, memory_mib, layout, migrate, lender, loans } => {
                 let source = self.source(*series);
                 if *lender > 0 {
                     take_files(&self.source((series + lender) % SERIES.len()), &source);
@@ -185,7 +196,7 @@ impl Model {
                     .with_migrate_threshold(migrate_threshold)
                     .with_borrow(self.borrow(*series, *lender));
                 let resources = resources().with_memory_bytes(memory_mib << 20);
-                self.back_up(*series, &options, resources.with_cache(has_cache.then(|| self.cache())));
+                self.back_up(*series, &options, resources.with_cache(has_cache.then(|| self.cache())), *loans);
                 self.verify();
             }
             Step::ComeOrGo { series, has_cache, layout, migrate, lender } => {
@@ -199,21 +210,11 @@ impl Model {
                     .with_migrate(*migrate)
                     .with_migrate_threshold(migrate_threshold)
                     .with_borrow(self.borrow(*series, *lender));
-                self.back_up(*series, &options, resources().with_cache(has_cache.then(|| self.cache())));
+                self.back_up(*series, &options, resources().with_cache(has_cache.then(|| self.cache())), u32::MAX);
                 self.verify();
             }
-            Step::Maintain { layout } => {
-                let (deltas, threshold) = LAYOUTS[*layout];
-                let options = self.sandbox.migrate_options().with_deltas(deltas).with_threshold(threshold);
-                maintain::maintain(
-                    &self.sandbox.repository(),
-                    &options,
-                    &resources().with_observer(Arc::new(Complain)),
-                )
-                .expect("maintenance");
-                for manifest in self.sandbox.repository().manifests().expect("manifests") {
-                    assert_eq!(manifest.unsettled.len(), 0);
-                }
+            Step::Maintain { layout, owns } => {
+                self.maintain(*layout, *owns);
                 self.verify();
             }
             Step::Forget { chosen, threshold } => {
@@ -256,12 +257,34 @@ impl Model {
         self.sandbox.folder.path().join("cache")
     }
 
-    fn back_up(&mut self, series: usize, options: &BackupOptions, resources: Resources) {
+    fn maintain(&self, layout: usize, owns: bool) {
+        let (deltas, threshold) = LAYOUTS[layout];
+        let options = self.sandbox.migrate_options().with_deltas(deltas).with_threshold(threshold).with_owns(owns);
+        let borrowers = || {
+            let manifests = self.sandbox.repository().manifests().expect("manifests");
+            manifests.iter().filter(|manifest| !manifest.imports.is_empty()).count() as u64
+        };
+        TAKEN_OVER.fetch_add(if owns { borrowers() } else { 0 }, Ordering::Relaxed);
+        let heard = resources().with_observer(Arc::new(Complain));
+        maintain::maintain(&self.sandbox.repository(), &options, &heard).expect("maintenance");
+        assert!(!owns || borrowers() == 0, "all is taken over");
+        for manifest in self.sandbox.repository().manifests().expect("manifests") {
+            assert_eq!(manifest.unsettled.len(), 0);
+        }
+    }
+
+    /// Backs a series up, to a storage that takes so many loans.
+    fn back_up(&mut self, series: usize, options: &BackupOptions, resources: Resources, loans: u32) {
         let resources = resources.with_observer(Arc::new(NoNotSettled));
         let source = self.source(series);
-        let summary =
-            backup::backup(&self.sandbox.repository(), Source::Paths(vec![source.clone()]), options, &resources)
-                .expect("a backup");
+        let storage = Refusing::after(loans, NameKind::Loan, self.disk.clone());
+        let repository = self.sandbox.at(storage).repository();
+        let backed_up = backup::backup(&repository, Source::Paths(vec![source.clone()]), options, &resources);
+        if loans < u32::MAX && backed_up.is_err() {
+            REFUSED.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let summary = backed_up.expect("a backup");
         assert_eq!(summary.statistics.problems, 0);
         BORROWED.fetch_add(summary.borrowed.chunks, Ordering::Relaxed);
         TAKEN_BACK.fetch_add(summary.reused.chunks, Ordering::Relaxed);
@@ -297,7 +320,7 @@ impl Model {
         self.verify_held(&done, &options(false, threshold));
     }
 
-    /// What deleted snapshots are said to hold is what would come back, were all of them to end now.
+    /// Bytes that deleted snapshots are said to hold are what would come back, were all of them to end now.
     fn verify_held(&self, done: &ForgetSummary, options: &ForgetOptions) {
         assert_eq!(done.held.snapshots, self.deleted.len() as u64);
         if done.held.snapshots == 0 {
@@ -446,4 +469,6 @@ fn every_live_snapshot_is_what_was_backed_up() {
     assert!(TAKEN_BACK.load(Ordering::Relaxed) > 0, "nothing was ever taken back");
     assert!(HELD.load(Ordering::Relaxed) > 0, "nothing was ever kept though deleted");
     assert!(BORROWED.load(Ordering::Relaxed) > 0, "nothing was ever borrowed");
+    assert!(REFUSED.load(Ordering::Relaxed) > 0, "no loan was ever refused");
+    assert!(TAKEN_OVER.load(Ordering::Relaxed) > 0, "nothing was ever taken over");
 }

@@ -22,7 +22,7 @@ fn resolve(sandbox: &Sandbox, wanted: &str) -> Result<SnapshotId, EngineError> {
     Ok(view.snapshot.id)
 }
 
-/// What stays of the listed snapshots if the last one is to be kept.
+/// Snapshots that stay of those listed if the last one is to be kept.
 fn kept_of_one(sandbox: &Sandbox) -> Vec<SnapshotId> {
     let views = sandbox.snapshots();
     let policy = KeepPolicy::default().with_last(Some(1));

@@ -62,7 +62,7 @@ impl Protected {
         disk.names().iter().filter(|name| of_series(name)).filter_map(ObjectName::container).collect()
     }
 
-    /// What the parity of a container heals: a flip anywhere, and the end cut off.
+    /// Damage that the parity of a container heals: a flip anywhere, and the end cut off.
     fn healed_ruins(&self, record: &ContainerRecord) -> Vec<Ruin> {
         let repository = open(&self.scene.disk, 5);
         let percent = repository.parity().percent(record.kind);
@@ -275,7 +275,7 @@ fn forgetting_returns_the_bytes_of_parity_and_says_so_beforehand() {
     }
 }
 
-/// What backups, settling, and forgetting write has parity from the start.
+/// Containers that backups, settling, and forgetting write have parity from the start.
 #[test]
 fn whatever_writes_containers_writes_their_parity() {
     let mut scene = Scene { migrate: false, ..Scene::new() };

@@ -69,7 +69,7 @@ impl Unsettled {
     }
 }
 
-/// What was passed over, by name.
+/// Names of what was passed over.
 fn passed_over(log: &Log) -> Vec<String> {
     let named = |notice: Notice| match notice {
         Notice::PassedOver { object, .. } => Some(object),

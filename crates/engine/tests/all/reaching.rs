@@ -235,7 +235,7 @@ fn longest_chain(history: &History) -> usize {
     bases.keys().map(|number| length(&bases, *number)).max().unwrap_or(0)
 }
 
-/// What hangs on a chunk still hangs on it when it has been away: an edit, away and back, the next edit.
+/// Deltas on a chunk still hang on it when it has been away: an edit, away and back, the next edit.
 #[test]
 fn chains_stay_as_short_as_asked_for_when_their_chunks_come_and_go() {
     let run = |depth: u32| {
@@ -297,7 +297,7 @@ fn with_threshold_zero_no_container_mixes_lifecycles_of_what_came_back() {
     }
 }
 
-/// Of a container of which little is taken back, only that moves.
+/// Only that moves of a container of which little is taken back.
 #[test]
 fn what_comes_back_leaves_the_dead_where_they_are() {
     let mut history = History::new(Deltas::Off, 0.25);

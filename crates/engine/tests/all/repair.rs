@@ -312,3 +312,31 @@ fn names_that_say_nothing_are_told_as_beyond_repair() {
     let plan = planned(&scene.disk, &options());
     assert!(plan.series[0].is_beyond_repair && plan.has_losses() && !plan.has_steps());
 }
+
+/// Records of rewritten snapshots are newer than their place in the series says.
+#[test]
+fn rewritten_snapshots_keep_their_places() {
+    let mut scene = Scene::new();
+    scene.sandbox.write("kept", &noise(1, 10_000));
+    scene.sandbox.write("gone", &noise(2, 10_000));
+    scene.backup();
+    scene.sandbox.remove("gone");
+    scene.backup();
+    scene.backup();
+    let done = scene.sandbox.try_rewrite("gone", &scene.sandbox.forget_options(false)).expect("a rewrite");
+    assert_eq!(done.snapshots_rewritten, 1);
+    scene.sandbox.write("kept", &noise(3, 10_000));
+    scene.backup();
+    let series = series_of(&scene.disk);
+    let ids = |disk: &SimulatedDisk| {
+        let manifest = open(disk).manifest(series).expect("readable").expect("a manifest");
+        manifest.snapshots().iter().map(|snapshot| snapshot.id).collect::<Vec<_>>()
+    };
+    let before = ids(&scene.disk);
+    let newest = manifest_of(&scene.disk, series);
+    scene.disk.damage(&newest, Damage::Truncate { bytes: 100 });
+    scene.disk.damage(&copy_of(&newest), Damage::Truncate { bytes: 100 });
+    try_repair(&scene.disk, &options()).expect("a repair");
+    assert_eq!(ids(&scene.disk), before);
+    assert_eq!(scene.sandbox.check(ReadData::All).findings, []);
+}

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 const FIRST_BACKUP: usize = 25;
 /// Originals and copies of the manifests are listed, the newest is read.
 const UNCHANGED_BACKUP: usize = 3;
-/// The same, the predecessor; the lease and the snapshot, each created, looked after and copied; one deletion.
+/// Requests as above, the predecessor; the lease and the snapshot, each created, looked after and copied; one deletion.
 const UNSETTLED_BACKUP: usize = 11;
 /// The lease and one commit for the snapshot and for what there is to settle, as without settling.
 const UNCHANGED_AND_KEPT: usize = 11;

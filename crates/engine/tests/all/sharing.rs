@@ -8,6 +8,7 @@ use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Borrow, Check
 use siltstone_engine::check::ReadData;
 use siltstone_engine::forget::ForgetSummary;
 use siltstone_engine::maintain::maintain;
+use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::SnapshotId;
 use siltstone_store::container::ContainerKind;
@@ -96,7 +97,14 @@ fn a_second_machine_stores_what_is_its_own() {
     let summary = machines.back_up("second");
     assert!(summary.borrowed.plain_bytes > SHARED_BYTES as u64 * 8 / 10, "{:?}", summary.borrowed);
     assert!(machines.data_bytes("second") < 300_000 + SHARED_BYTES as u64 / 5);
-    assert!(machines.log.notices().contains(&Notice::Borrowing { series: "first".to_owned() }));
+    let told = [
+        Notice::NewSeries { series: "second".to_owned(), resembles: None },
+        Notice::Borrowing { series: "first".to_owned() },
+    ];
+    let notices = machines.log.notices();
+    assert!(told.iter().all(|notice| notices.contains(notice)), "{notices:?}");
+    let begins = notices.iter().filter(|notice| matches!(notice, Notice::NewSeries { .. }));
+    assert_eq!(begins.count(), 2, "each told once");
     assert_eq!(machines.loans().len(), 1, "the loan of all is replaced by one of what is used");
     let (lender, borrower) = (machines.manifest("first"), machines.manifest("second"));
     assert!(lender.lends && borrower.imported().len() == summary.borrowed.chunks);
@@ -349,6 +357,35 @@ fn a_lender_gives_back_exactly_what_nobody_claims() {
     machines.assert_sound();
 }
 
+/// Ten versions of a tree, of which each fourth is another machine's first backup.
+#[test]
+fn borrowers_outlive_the_oldest_nine_tenths_of_their_lender_and_then_the_lender() {
+    let mut machines = Machines::new();
+    let (mut lent, mut borrowers) = (Vec::new(), Vec::new());
+    for version in 0..10 {
+        machines.sandbox.write(&format!("shared/{version}"), &noise(700 + version, SHARED_BYTES / 24));
+        lent.push(machines.back_up("first").snapshot.expect("a snapshot"));
+        if version % 4 == 1 {
+            let summary = machines.back_up(&format!("borrower {version}"));
+            assert!(summary.borrowed.plain_bytes > SHARED_BYTES as u64 / 2, "{:?}", summary.borrowed);
+            borrowers.extend(summary.snapshot);
+        }
+    }
+    assert_eq!(borrowers.len(), 3);
+    machines.assert_sound();
+    let (newest, oldest) = lent.split_last().expect("ten");
+    let done = machines.forget_as_stated(oldest);
+    assert!(done.bytes_after < done.bytes_before, "{done:?}");
+    machines.assert_sound();
+    machines.forget_as_stated(&[*newest]);
+    machines.assert_sound();
+    assert_eq!(machines.trees.len(), 3, "all borrowers restore");
+    machines.forget_as_stated(&borrowers);
+    machines.maintain();
+    machines.assert_sound();
+    assert_eq!((machines.data_bytes("first"), machines.loans()), (0, Vec::new()));
+}
+
 #[test]
 fn what_is_lent_moves_with_its_container() {
     let mut machines = Machines::new();
@@ -384,5 +421,64 @@ fn what_is_lent_becomes_no_delta() {
     let depth = summary.migration.deltas_kept;
     let all = machines.manifest("second").imported().len();
     assert!(depth * 4 < all, "{depth} of {all} became deltas");
+    machines.assert_sound();
+}
+
+impl Machines {
+    /// Takes `shared` out of the snapshots that the filter lets through, and holds what comes back against what was
+    /// stated before.
+    fn rewrite_as_stated(&mut self, filter: &SnapshotFilter) -> ForgetSummary {
+        let options = self.sandbox.forget_options(false);
+        let plan = self.sandbox.plan_rewrite_of(filter, "shared", &options).expect("a plan");
+        let repository = self.sandbox.repository();
+        let stated = plan.forecast(&repository, &self.sandbox.resources()).expect("stated");
+        let done = plan.execute(&repository, &self.sandbox.resources()).expect("done");
+        assert_eq!(stated, done);
+        let bytes: u64 = self.disk.list(Listing::All).expect("listed").iter().map(|meta| meta.bytes).sum();
+        assert_eq!(bytes, done.bytes_after);
+        for view in self.sandbox.snapshots() {
+            let id = view.snapshot.id;
+            if let Some(old) = self.trees.keys().find(|old| old.0[..16] == id.0[..16] && **old != id).copied() {
+                let mut tree = self.trees.remove(&old).expect("its tree");
+                tree.retain(|name, _| !name.starts_with(b"shared"));
+                self.trees.insert(id, tree);
+            }
+        }
+        done
+    }
+}
+
+/// The loan is of more than that: of what stays, too. Maintenance makes it smaller, and then the lender lets go.
+#[test]
+fn a_path_taken_out_of_borrower_and_lender_is_gone_from_both() {
+    let mut machines = Machines::new();
+    machines.sandbox.write("own", &noise(100, 3_000_000));
+    machines.back_up("first");
+    machines.back_up("second");
+    let done = machines.rewrite_as_stated(&SnapshotFilter::default());
+    assert_eq!(done.snapshots_rewritten, 2);
+    machines.assert_sound();
+    machines.maintain();
+    machines.maintain();
+    assert!(machines.manifest("first").lent.is_empty());
+    assert!(machines.data_bytes("first") + machines.data_bytes("second") < 5_000_000);
+    machines.assert_sound();
+}
+
+#[test]
+fn a_path_taken_out_of_the_lender_alone_stays_with_the_borrower() {
+    let mut machines = Machines::new();
+    machines.sandbox.write("own", &noise(100, 300_000));
+    machines.back_up("first");
+    machines.sandbox.write("own", &noise(101, 300_000));
+    machines.back_up("second");
+    let only = |name: &str| SnapshotFilter::default().with_series(vec![name.to_owned()]);
+    machines.rewrite_as_stated(&only("first"));
+    let lender = machines.manifest("first");
+    assert!(!lender.lent.is_empty() && lender.lent.is_subset(&machines.manifest("second").borrowed_of(lender.series)));
+    machines.assert_sound();
+    let done = machines.rewrite_as_stated(&only("second"));
+    assert!(done.bytes_returned() > i64::try_from(SHARED_BYTES).expect("few"), "{done:?}");
+    assert!(machines.manifest("first").lent.is_empty(), "the lender lets go in the same run");
     machines.assert_sound();
 }

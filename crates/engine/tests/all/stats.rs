@@ -113,7 +113,7 @@ fn places(sandbox: &Sandbox, manifest: &Manifest) -> HashMap<u64, Place> {
     places
 }
 
-/// What these chunks come to, with all that they hang on.
+/// Bytes of these chunks, with all that they hang on.
 fn reduced(places: &HashMap<u64, Place>, direct: &BTreeSet<u64>, kind: ContainerKind) -> (Reduction, usize) {
     let mut all: BTreeSet<u64> = BTreeSet::new();
     let mut pending: Vec<u64> = direct.iter().copied().filter(|number| places[number].kind == kind).collect();

@@ -1,54 +1,35 @@
-//! A place at a distance whose answers are lost or late, or that is busy, at each request of a backup with settling, of
-//! maintenance and of forgetting: no snapshot is lost, and what the run says of itself is true.
+//! A place at a distance whose answers are lost, late or cut short, or that is busy, at each request of a backup with
+//! settling, of maintenance and of forgetting, and of the same at both ends of a loan: no snapshot is lost, and what the
+//! run says of itself is true.
 
-use crate::common::faults::copy;
+use crate::common::faults::{self, copy};
 use crate::common::scene::Scene;
-use crate::common::{PASSWORD, resources};
+use crate::common::{PASSWORD, Sandbox, noise, resources};
+use siltstone_engine::backup::Borrow;
+use siltstone_engine::snapshots::SnapshotView;
 use siltstone_engine::{EngineError, maintain};
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{SimulatedRemote, Trouble};
+use siltstone_store::storage::{ObjectName, SimulatedRemote};
 use siltstone_store::{SnapshotId, StoreError};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
-
-fn troubles(nth: u64) -> [Trouble; 4] {
-    [
-        Trouble::AnswerLost { nth },
-        Trouble::Late { nth, by: 3 },
-        Trouble::Late { nth, by: u64::MAX >> 1 },
-        Trouble::Busy { nth, count: 2 },
-    ]
-}
 
 /// Tells whether the error says that nothing was done because another writer was faster.
 fn says_overtaken(error: &EngineError) -> bool {
     matches!(error, EngineError::Store(StoreError::Fenced { .. } | StoreError::LeaseHeld { .. }))
 }
 
-/// Runs `deed` with trouble at each of its requests, and shows what is found after all that was late has come.
+/// Runs `deed` with trouble at each of its requests, and shows what is found then; all of it is sound.
 fn at_every_request<T: Debug>(
     scene: &Scene,
     deed: impl Fn(&SimulatedRemote) -> T,
     examine: impl Fn(&SimulatedRemote, &BTreeSet<SnapshotId>, &T, &str),
 ) {
-    let before = SimulatedRemote::holding(&copy(&scene.disk));
-    let unhindered = before.copy();
-    deed(&unhindered);
-    let requests = unhindered.requests();
-    assert!(requests.len() > 10, "{requests:?}");
-    for (nth, request) in (0..).zip(&requests) {
-        for trouble in troubles(nth) {
-            let remote = before.copy();
-            remote.set_trouble(trouble);
-            let result = deed(&remote);
-            remote.set_trouble(Trouble::None);
-            remote.land();
-            let story = format!("{trouble:?} at \"{request}\"; the run said {result:?}");
-            let found = scene.assert_sound(&remote.to_disk(), &story);
-            examine(&remote, &found, &result, &story);
-        }
-    }
+    faults::at_every_request(&SimulatedRemote::holding(&copy(&scene.disk)), deed, |remote, result, story| {
+        let found = scene.assert_sound(&remote.to_disk(), story);
+        examine(remote, &found, result, story);
+    });
 }
 
 fn try_backup(scene: &Scene, remote: &SimulatedRemote) -> Result<Option<SnapshotId>, EngineError> {
@@ -110,6 +91,128 @@ fn maintenance_with_trouble_at_any_request_costs_no_snapshot() {
         |remote, found, _, story| {
             assert_eq!(*found, scene.ids.iter().copied().collect(), "{story}");
             assert_goes_on(&scene, remote, story);
+        },
+    );
+}
+
+/// A series that lends, one that borrows of it, and a snapshot of each.
+struct Lent {
+    scene: Scene,
+    lender: SnapshotId,
+    /// The same as the lender's before there is one.
+    borrower: SnapshotId,
+}
+
+const LENDER: &str = "test";
+const BORROWER: &str = "borrower";
+
+impl Lent {
+    fn before_the_loan() -> Self {
+        let mut scene = Scene::new();
+        (0..6).for_each(|file| scene.sandbox.write(&format!("shared/{file}"), &noise(file, 12_000)));
+        let lender = scene.backup();
+        scene.sandbox.write("own", &noise(1000, 9000));
+        Self { scene, lender, borrower: lender }
+    }
+
+    fn new() -> Self {
+        let mut lent = Self::before_the_loan();
+        lent.borrower = borrow(&lent.scene.sandbox).expect("a backup");
+        lent.scene.trees.insert(lent.borrower, lent.scene.source());
+        lent
+    }
+
+    fn maintain(&self, remote: &SimulatedRemote, owns: bool) -> Result<(), EngineError> {
+        let options = self.scene.sandbox.migrate_options().with_take_over(true).with_owns(owns);
+        let repository = Repository::open(Arc::new(remote.clone()), PASSWORD)?;
+        maintain::maintain(&repository, &options, &resources()).map(drop)
+    }
+
+    fn forget(&self, remote: &SimulatedRemote, ids: &[SnapshotId]) -> Result<(), EngineError> {
+        let options = self.scene.sandbox.forget_options(false).with_take_over(true).with_rewrite_threshold(0.0);
+        self.scene.sandbox.at(remote.clone()).try_forget(ids, &options).map(drop)
+    }
+
+    /// The borrower is backed up again; the lender forgets all and is maintained: what the borrower has stays whole.
+    /// Then the borrower forgets all, and nothing is left.
+    fn assert_outlives_the_lender(&self, remote: &SimulatedRemote, story: &str) {
+        let failed = |error: EngineError| panic!("{error} after {story}");
+        let sandbox = self.scene.sandbox.at(remote.clone());
+        let again = borrow(&sandbox).unwrap_or_else(|error| panic!("the next backup: {error} after {story}"));
+        let (lent, others): (Vec<_>, Vec<_>) =
+            sandbox.snapshots().into_iter().partition(|view| view.series_name == LENDER);
+        let ids = |views: &[SnapshotView]| views.iter().map(|view| view.snapshot.id).collect::<Vec<_>>();
+        self.forget(remote, &ids(&lent)).unwrap_or_else(failed);
+        self.maintain(remote, false).unwrap_or_else(failed);
+        let there = self.scene.assert_sound(&remote.to_disk(), story);
+        assert!(there.contains(&again), "after {story}");
+        assert_eq!(there, ids(&others).into_iter().collect(), "after {story}");
+        self.forget(remote, &ids(&others)).unwrap_or_else(failed);
+        // The first round gives loans back, the second what was kept for them.
+        (0..2).for_each(|_| self.maintain(remote, false).unwrap_or_else(failed));
+        let is_left = |name: &ObjectName| matches!(name, ObjectName::Container(..) | ObjectName::Loan(..));
+        let left: Vec<ObjectName> = remote.to_disk().names().into_iter().filter(is_left).collect();
+        assert!(left.is_empty(), "{left:?} are left after {story}");
+    }
+}
+
+fn borrow(sandbox: &Sandbox) -> Result<SnapshotId, EngineError> {
+    let options = sandbox.options().with_series(Some(BORROWER.to_owned()));
+    let options = options.with_borrow(Borrow::From(LENDER.to_owned())).with_force(true).with_take_over(true);
+    sandbox.try_backup(&options.with_sample_bytes(Some(0))).map(|summary| summary.snapshot.expect("a snapshot"))
+}
+
+#[test]
+fn borrowing_with_trouble_at_any_request_costs_no_snapshot() {
+    let lent = Lent::before_the_loan();
+    at_every_request(
+        &lent.scene,
+        |remote| borrow(&lent.scene.sandbox.at(remote.clone())),
+        |remote, found, result, story| {
+            assert!(found.contains(&lent.lender), "{story}");
+            assert!(result.as_ref().is_ok_and(|id| found.contains(id)) || result.is_err(), "{story}");
+            lent.assert_outlives_the_lender(remote, story);
+        },
+    );
+}
+
+#[test]
+fn a_lender_that_forgets_with_trouble_at_any_request_costs_the_borrower_nothing() {
+    let lent = Lent::new();
+    at_every_request(
+        &lent.scene,
+        |remote| lent.forget(remote, &[lent.lender]),
+        |remote, found, result, story| {
+            assert!(found.contains(&lent.borrower), "{story}");
+            assert!(result.is_err() || !found.contains(&lent.lender), "{story}");
+            lent.assert_outlives_the_lender(remote, story);
+        },
+    );
+}
+
+#[test]
+fn a_borrower_that_forgets_with_trouble_at_any_request_costs_the_lender_nothing() {
+    let lent = Lent::new();
+    at_every_request(
+        &lent.scene,
+        |remote| lent.forget(remote, &[lent.borrower]),
+        |remote, found, result, story| {
+            assert!(found.contains(&lent.lender), "{story}");
+            assert!(result.is_err() || !found.contains(&lent.borrower), "{story}");
+            lent.assert_outlives_the_lender(remote, story);
+        },
+    );
+}
+
+#[test]
+fn handing_over_with_trouble_at_any_request_costs_no_snapshot() {
+    let lent = Lent::new();
+    at_every_request(
+        &lent.scene,
+        |remote| lent.maintain(remote, true),
+        |remote, found, _, story| {
+            assert_eq!(*found, [lent.lender, lent.borrower].into(), "{story}");
+            lent.assert_outlives_the_lender(remote, story);
         },
     );
 }

@@ -116,6 +116,23 @@ fn forgetting_does_what_its_dry_run_expects() {
 }
 
 #[test]
+fn rewriting_does_what_its_dry_run_expects() {
+    let place = Place::new();
+    for seed in 0..3 {
+        for number in 0..20 {
+            place.sandbox.write(&format!("folder1/changed{number}"), &noise(1000 + 100 * seed + number, 50_000));
+        }
+        place.backup(|options| options.with_migrate(false));
+    }
+    let plan = place.sandbox.plan_rewrite("folder1", &place.sandbox.forget_options(false)).expect("a plan");
+    let (expected, _) = place.used(|repository| plan.forecast(repository, &resources()).expect("a forecast"));
+    let (done, used) = place.used(|repository| plan.execute(repository, &resources()).expect("a rewrite"));
+    assert_bounds(&expected.usage, &used);
+    assert_eq!(expected.usage.bytes_kept, -expected.bytes_returned());
+    assert_eq!((expected.snapshots_rewritten, done.snapshots_rewritten), (3, 3));
+}
+
+#[test]
 fn a_backup_without_settling_does_what_its_dry_run_expects() {
     let place = Place::new();
     for _ in 0..2 {

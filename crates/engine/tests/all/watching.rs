@@ -1,7 +1,7 @@
 //! Leases of holders that cannot be seen from here: the living are left alone, the dead are taken over without a hand,
 //! and whoever was taken for dead wrongly loses its run and nothing else.
 
-use crate::common::guarded::Unrenewed;
+use crate::common::guarded::Refusing;
 use crate::common::scene::Scene;
 use crate::common::{self, PASSWORD, resources, writer};
 use siltstone_engine::backup::{self, Source};
@@ -9,7 +9,7 @@ use siltstone_engine::unlock::{Life, UnlockOptions, unlock};
 use siltstone_engine::{EngineError, Notice, Observer, Resources};
 use siltstone_store::repository::{OpenOptions, Repository};
 use siltstone_store::series::{LeaseTerms, SeriesWriter};
-use siltstone_store::storage::{Listing, SimulatedDisk, Storage};
+use siltstone_store::storage::{Listing, NameKind, SimulatedDisk, Storage};
 use siltstone_store::{SnapshotId, StoreError, Time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ fn fell_silent(repository: &Repository, renewals: usize) -> SeriesWriter<'_> {
 }
 
 fn silent_disk(disk: &SimulatedDisk, renewals: u32) -> Repository {
-    opened(Unrenewed::after(renewals, disk.another_process()), SHORT)
+    opened(Refusing::after(renewals, NameKind::Renewal, disk.another_process()), SHORT)
 }
 
 /// Backs the source up without being told to take over, and returns the snapshot with what was noticed.

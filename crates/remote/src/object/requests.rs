@@ -224,8 +224,8 @@ impl Requests {
         Ok(if is_ours { Look::Ours } else { Look::Others })
     }
 
-    /// Writes an object again and again, and tests that it is refused once it is there. One refusal may be a conflict
-    /// that passes, so it takes two.
+    /// Writes an object again and again, and tests that it is refused once it is there, and listed. One refusal may be a
+    /// conflict that passes, so it takes two.
     pub(super) async fn probe(&self) -> Result<(), StorageError> {
         let random = getrandom::u64().map_err(|error| self.io("probe", io::Error::other(error.to_string())))?;
         let path = self.prefix.clone().join(PROBES).join(format!("{random:016x}"));
@@ -239,9 +239,18 @@ impl Requests {
                 Err(fault) => return Err(self.of_place("write", "a probe", &fault, tries.made())),
             }
         }
+        let is_listed = match refusals {
+            2 => self.paths_below(PROBES, "a probe").await?.contains(&path),
+            _ => false,
+        };
         // A client without the right to delete leaves it.
         let _ = self.answer(self.store.delete(&path)).await;
-        if refusals == 2 { Ok(()) } else { Err(StorageError::ReplacesObjects { location: self.location.clone() }) }
+        let location = self.location.clone();
+        match (refusals, is_listed) {
+            (2, true) => Ok(()),
+            (2, false) => Err(StorageError::ListsLate { location }),
+            _ => Err(StorageError::ReplacesObjects { location }),
+        }
     }
 
     /// Removes an object.
@@ -299,7 +308,7 @@ impl Requests {
     /// Removes the temporary files of a series and its leases up to this one, as far as the store shows them.
     pub(super) async fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
         let mut removed = 0;
-        for path in self.unfinished().await? {
+        for path in self.paths_below(TEMPORARIES, "temporary files").await? {
             let name = path.filename().and_then(ObjectName::of_temporary);
             if name.is_some_and(|name| name.is_of(series, lease_last)) {
                 self.delete_path(&path, path.as_ref()).await?;
@@ -309,15 +318,16 @@ impl Requests {
         Ok(removed)
     }
 
-    async fn unfinished(&self) -> Result<Vec<Path>, StorageError> {
-        let folder = self.below(TEMPORARIES);
+    /// Lists the paths in a folder. `shown` says for messages what lies there.
+    async fn paths_below(&self, folder: &str, shown: &str) -> Result<Vec<Path>, StorageError> {
+        let folder = self.below(folder);
         let mut tries = Tries::new(self.retries);
         loop {
             let listed = self.store.list(Some(&folder)).map_ok(|file| file.location).try_collect();
             match self.answer(listed).await {
                 Ok(paths) => return Ok(paths),
                 Err(fault) if fault.is_passing() && tries.again().await => {}
-                Err(fault) => return Err(self.of_place("list", "temporary files", &fault, tries.made())),
+                Err(fault) => return Err(self.of_place("list", shown, &fault, tries.made())),
             }
         }
     }

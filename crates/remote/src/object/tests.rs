@@ -55,12 +55,13 @@ struct Troubled {
     requests: u64,
     made: AtomicU64,
     ignores_condition: bool,
+    lists_late: bool,
 }
 
 impl Troubled {
     fn new(trouble: Trouble, first: u64, requests: u64) -> Arc<Self> {
         let (inner, made) = (Arc::new(InMemory::new()), AtomicU64::new(0));
-        Arc::new(Self { inner, trouble, first, requests, made, ignores_condition: false })
+        Arc::new(Self { inner, trouble, first, requests, made, ignores_condition: false, lists_late: false })
     }
 
     /// Counts a request and says which trouble it meets.
@@ -152,7 +153,7 @@ impl ObjectStore for Troubled {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<object_store::ObjectMeta>> {
-        let listed = self.inner.list(prefix);
+        let listed = if self.lists_late { stream::empty().boxed() } else { self.inner.list(prefix) };
         match self.next() {
             // The first page comes, the second does not.
             Some(Trouble::Status(status)) => listed.take(1).chain(stream::iter([Err(refused(status))])).boxed(),
@@ -227,8 +228,8 @@ fn requests() -> u64 {
 }
 
 #[test]
-fn the_history_costs_one_request_a_call_and_four_for_the_probe() {
-    assert_eq!(requests(), 3 + (4 + 1) + 3 + 2 + 1 + 1 + 2 + 1);
+fn the_history_costs_one_request_a_call_and_five_for_the_probe() {
+    assert_eq!(requests(), 3 + (5 + 1) + 3 + 2 + 1 + 1 + 2 + 1);
 }
 
 #[test]
@@ -243,7 +244,7 @@ fn a_machine_with_a_marker_probes_a_place_once() {
         place.unwrap().with_probe_marker(folder.path().join("probed/place")).create(&manifest(sequence), b"x").unwrap();
         store.made.load(Ordering::Relaxed) - before
     };
-    assert_eq!([commit(1, "p"), commit(2, "p"), commit(1, "q")], [5, 1, 5]);
+    assert_eq!([commit(1, "p"), commit(2, "p"), commit(1, "q")], [6, 1, 6]);
 }
 
 #[test]
@@ -309,13 +310,25 @@ fn a_store_that_ignores_the_condition_is_found_out_before_the_first_commit() {
     for trouble in PASSING {
         for first in 0..3 {
             let (inner, made) = (Arc::new(InMemory::new()), AtomicU64::new(0));
-            let store = Troubled { inner, trouble, first, requests: 1, made, ignores_condition: true };
+            let store =
+                Troubled { inner, trouble, first, requests: 1, made, ignores_condition: true, lists_late: false };
             let store = Arc::new(store);
             let error = storage(Arc::clone(&store)).create(&manifest(1), b"x").unwrap_err();
             assert!(matches!(error, StorageError::ReplacesObjects { .. }), "{trouble:?} at {first}: {error:?}");
             assert_eq!(found(&store).list(Listing::All).unwrap(), []);
         }
     }
+}
+
+/// Loans need it: a lender deletes what no loan that it lists has.
+#[test]
+fn a_store_that_lists_late_is_found_out_before_the_first_commit() {
+    let (inner, made) = (Arc::new(InMemory::new()), AtomicU64::new(0));
+    let (trouble, first, requests) = (Trouble::Unsent, 0, 0);
+    let store =
+        Arc::new(Troubled { inner, trouble, first, requests, made, ignores_condition: false, lists_late: true });
+    let error = storage(Arc::clone(&store)).create(&manifest(1), b"x").unwrap_err();
+    assert!(matches!(error, StorageError::ListsLate { .. }), "{error:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 use super::terminal::Lent;
 use crate::fault::Fault;
+use std::collections::BTreeMap;
 use std::io;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +37,8 @@ const FINAL: [&str; 8] = [
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Program {
     pub(crate) words: Vec<String>,
+    /// Variables that it is given beside those of this process.
+    pub(crate) variables: BTreeMap<String, String>,
     /// The package that has the program, and the variable that names another one.
     pub(crate) advice: &'static str,
 }
@@ -71,7 +74,7 @@ impl Program {
             Fault::Wrong(format!("cannot start '{name}': {error}; {not_there}").trim_end_matches("; ").to_owned())
         };
         let mut command = Command::new(name);
-        command.args(arguments).process_group(0).kill_on_drop(true);
+        command.args(arguments).envs(&self.variables).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| failed(&error))?;
         let lent = child.id().and_then(Lent::to);

@@ -5,6 +5,7 @@
 use super::*;
 use crate::traffic::Traffic;
 use packet::{HARD_LINK, SPACE};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::runtime::Builder;
@@ -213,7 +214,7 @@ fn short_reads_are_put_together_and_long_ones_refused() {
 
 /// A folder that is never connected.
 fn folder(naming: Naming) -> Folder {
-    let program = Program { words: Vec::new(), advice: "" };
+    let program = Program { words: Vec::new(), variables: BTreeMap::new(), advice: "" };
     let SftpStore(folder) =
         SftpStore::new(Connection::new(program, HUNG, Traffic::default()), "/repository", naming, Root::IsThere);
     Arc::into_inner(folder).unwrap()

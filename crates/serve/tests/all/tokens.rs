@@ -5,7 +5,7 @@ use siltstone_serve::{Right, SeriesScope};
 use siltstone_store::storage::conformance::{
     OTHER_SERIES, SERIES, container, exists, foreign_container, key, manifest,
 };
-use siltstone_store::storage::{Listing, ObjectName, SimulatedDisk, Storage, StorageError};
+use siltstone_store::storage::{Listing, ObjectName, SimulatedDisk, SimulatedRemote, Storage, StorageError};
 use siltstone_store::{RenewalId, SeriesId};
 use std::sync::Arc;
 
@@ -83,6 +83,21 @@ fn who_may_only_add_renews_leases_and_says_what_it_may_do() {
     client.renew(&names[0], None).unwrap();
     client.renew(&names[1], Some(&names[0])).unwrap();
     assert_eq!(client.list(Listing::Renewals(SERIES)).unwrap().len(), 1);
+}
+
+/// Behind the server is a disk, which runs full.
+#[test]
+fn clients_keep_a_reserve_where_the_place_behind_the_server_runs_full() {
+    let adds = [Right::Put, Right::List, Right::Read];
+    let forgets = [&adds[..], &[Right::Forget]].concat();
+    let served = Served::new(&[("client", SeriesScope::All, &adds), ("keeper", SeriesScope::All, &forgets)]);
+    let (client, keeper) = (served.client("client"), served.client("keeper"));
+    assert!(client.capabilities().keeps_reserve && keeper.capabilities().keeps_reserve);
+    client.create(&ObjectName::Reserve, &[7; 4096]).unwrap();
+    assert!(is_refused(client.delete(&ObjectName::Reserve)));
+    keeper.delete(&ObjectName::Reserve).unwrap();
+    let remote = Served::over(Arc::new(SimulatedRemote::new()), false, &[("client", SeriesScope::All, &adds)], |it| it);
+    assert!(!remote.client("client").capabilities().keeps_reserve, "a bucket does not run full");
 }
 
 #[test]

@@ -37,7 +37,7 @@ use crate::{
     storage::ObjectName,
 };
 use roaring::RoaringTreemap;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The state of a series as one commit leaves it.
 #[derive(Clone, PartialEq, Debug)]
@@ -176,13 +176,50 @@ impl Manifest {
         if let Some(last) = self.snapshots.last() {
             self.unsettled.remove(&last.id);
         }
+        self.drop_dead_notes();
+        removed
+    }
+
+    /// Drops what is noted of chunks that no snapshot needs: damage, places in the sketch, imports.
+    fn drop_dead_notes(&mut self) {
         self.forget_dead_damage();
         if !self.sketch.is_empty() || !self.imports.is_empty() {
             let live = self.live();
             self.sketch.keep(&live);
             self.keep_imports(&live);
         }
-        removed
+    }
+
+    /// Puts other snapshots in the place of those at these positions, each with the chunks that its catalog refers to.
+    /// `needs` is shown the chunks that every catalog refers to, and gives them with all their bases.
+    ///
+    /// # Panics
+    /// If `needs` does not give as many sets as there are snapshots.
+    pub fn replace_snapshots(
+        &mut self,
+        mut others: BTreeMap<usize, (Snapshot, RoaringTreemap)>,
+        needs: impl FnOnce(&Self) -> NecessaryChunks,
+    ) {
+        let (mut direct, mut before) = (NecessaryChunks::default(), RoaringTreemap::new());
+        let (snapshots, unsettled) = (&mut self.snapshots, &mut self.unsettled);
+        self.direct.for_each(|position, of_old| {
+            let now = match others.remove(&position).zip(snapshots.get_mut(position)) {
+                Some(((new, of_new), snapshot)) => {
+                    if unsettled.remove(&snapshot.id) {
+                        unsettled.insert(new.id);
+                    }
+                    *snapshot = new;
+                    of_new
+                }
+                None => of_old.clone(),
+            };
+            direct.push_after(&before, &now);
+            before = now;
+        });
+        self.direct = direct;
+        let needs = needs(self);
+        self.replace_necessary(needs);
+        self.drop_dead_notes();
     }
 
     /// Damage of what no snapshot needs is of no interest.

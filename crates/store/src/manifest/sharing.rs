@@ -133,14 +133,21 @@ impl Manifest {
         self.imports.sort_unstable_by_key(|import| import.run.chunks.first);
     }
 
+    /// Returns the lenders that nothing is borrowed of any more.
+    pub fn idle_lenders(&self) -> BTreeSet<SeriesId> {
+        let used: BTreeSet<u32> = self.imports.iter().map(|import| import.lender).collect();
+        let idle = (0u32..).zip(&self.lenders).filter(|(at, lender)| !used.contains(at) && lender.loans.is_empty());
+        idle.map(|(_, lender)| lender.series).collect()
+    }
+
     /// Drops lenders that nothing is borrowed of any more. That is for a writer who has listed their loans and removed
     /// those that the manifest does not name: whoever comes later looks for them no more.
     pub fn drop_idle_lenders(&mut self) {
-        let used: BTreeSet<u32> = self.imports.iter().map(|import| import.lender).collect();
+        let idle = self.idle_lenders();
         let mut places = BTreeMap::new();
         let mut kept = Vec::new();
         for (place, lender) in (0u32..).zip(std::mem::take(&mut self.lenders)) {
-            if used.contains(&place) || !lender.loans.is_empty() {
+            if !idle.contains(&lender.series) {
                 places.insert(place, u32::try_from(kept.len()).unwrap_or(u32::MAX));
                 kept.push(lender);
             }

@@ -251,10 +251,27 @@ impl SeriesWriter<'_> {
         }
     }
 
+    /// Drops the lenders that nothing is borrowed of any more from `next`, which is to follow the newest manifest. Loans
+    /// of them that could not be given back go before: whoever comes later looks for none.
+    ///
+    /// # Errors
+    /// Those of listing the loans, and of deleting.
+    pub fn drop_idle_lenders(&self, next: &mut Manifest) -> Result<(), StoreError> {
+        let idle = next.idle_lenders();
+        self.sweep_loans_of(|lender| idle.contains(&lender))?;
+        next.drop_idle_lenders();
+        Ok(())
+    }
+
     /// Gives back the loans of interrupted runs. Returns how many there were.
     pub(super) fn sweep_loans(&self) -> Result<u64, StoreError> {
+        self.sweep_loans_of(|_| true)
+    }
+
+    fn sweep_loans_of(&self, is_swept: impl Fn(SeriesId) -> bool) -> Result<u64, StoreError> {
         let mut swept = 0;
-        for Lender { series: lender, loans, .. } in &self.stored.manifest.lenders {
+        let lenders = self.stored.manifest.lenders.iter().filter(|lender| is_swept(lender.series));
+        for Lender { series: lender, loans, .. } in lenders {
             let listed = self.repository.storage().list(Listing::Loans(*lender))?;
             let own = listed.iter().filter(|meta| meta.name.is_of(self.series(), self.lease_sequence));
             let ids = own.filter_map(|meta| if let ObjectName::Loan(_, id) = meta.name { Some(id) } else { None });

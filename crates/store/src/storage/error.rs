@@ -133,6 +133,15 @@ pub enum StorageError {
         /// The address.
         location: String,
     },
+    /// The place does not list what was just written.
+    #[error(
+        "{location} does not list what was written a moment before, so that a writer could delete what another one \
+         relies on: use a place whose listings show each object at once"
+    )]
+    ListsLate {
+        /// The address.
+        location: String,
+    },
     /// The place replaces objects although it is told not to.
     #[error(
         "{location} replaces an object that it was asked to leave as it is, so that two writers could destroy each \

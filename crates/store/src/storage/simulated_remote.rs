@@ -47,6 +47,13 @@ pub enum Trouble {
         /// Number of the request.
         nth: u64,
     },
+    /// The `nth` request, if it writes an object, ends with the place's own word that its outcome is unknown.
+    Unknown {
+        /// Number of the request.
+        nth: u64,
+        /// Whether it was done.
+        is_done: bool,
+    },
     /// Requests from the `nth` on fail without effect.
     Busy {
         /// Number of the first request.
@@ -185,6 +192,13 @@ impl SimulatedRemote {
             }
             (Trouble::Conflict { nth: met }, Change::Create(name, _)) if met == nth => {
                 Err(StorageError::AlreadyExists { name: *name })
+            }
+            (Trouble::Unknown { nth: met, is_done }, Change::Create(name, _) | Change::Put(name, _)) if met == nth => {
+                let (name, location) = (*name, self.location());
+                if is_done {
+                    let _ = bucket.apply(change);
+                }
+                Err(StorageError::OutcomeUnknown { name, location, reason: "timeout".to_owned() })
             }
             _ => bucket.apply(change),
         }

@@ -28,6 +28,7 @@ HEADER = 64
 TAG = 16
 METADATA_FIRST = 1 << 63
 MASK = (1 << 64) - 1
+KEY_FILE = b"siltstone-key-1:"
 CONFIG, KEY_SLOT, MANIFEST, DATA, METADATA, PARITY, PART, WRITE_ONLY_SLOT, LOAN, DIRECTORY = range(1, 11)
 DERIVED, RECIPIENT = 0, 1
 FOLDERS = {DATA: "data", METADATA: "metadata"}
@@ -77,6 +78,14 @@ class ObjectKey:
             return self.cipher.decrypt(nonce, sealed, associated)
         except InvalidTag:
             raise Damaged(f"{self.name}: the seal of piece {number} does not hold") from None
+
+
+def key_of_file(line):
+    """The 32 bytes of a key file."""
+    key, _, checksum = line[len(KEY_FILE):].partition(b":")
+    key, checksum = bytes.fromhex(key.decode()), bytes.fromhex(checksum.decode())
+    require(len(key) == 32 and checksum == blake3(key).digest(4), "the key file is damaged")
+    return key
 
 
 def padded(length):
@@ -297,7 +306,13 @@ class Repository:
             self.slots[name] = (header, data, label)
             if header.kind == WRITE_ONLY_SLOT:
                 continue  # It gives keys that read nothing.
-            wrapping = hash_secret_raw(password, salt, passes, memory, lanes, 32, Type.ID, 0x13)
+            is_key_file = password.startswith(KEY_FILE)
+            if is_key_file != ((memory, passes, lanes) == (0, 0, 0)):
+                continue
+            if is_key_file:
+                wrapping = blake3(key_of_file(password) + salt, derive_key_context="siltstone v1 key file").digest()
+            else:
+                wrapping = hash_secret_raw(password, salt, passes, memory, lanes, 32, Type.ID, 0x13)
             key = ObjectKey(wrapping, bytes(16), header.salt, name)
             if key.commitment == header.commitment:
                 secret = key.open(header.raw, 0, data[96:160], box)

@@ -39,7 +39,7 @@ pub(super) struct Size {
     pub(super) source_bytes: u64,
     /// Bytes of the clone that no other has.
     pub(super) own_bytes: u64,
-    /// Of each contender.
+    /// Bytes of each contender's repository.
     pub(super) repository_bytes: Vec<u64>,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Step {
     pub(super) host: &'static str,
     pub(super) paths: String,
     pub(super) source_bytes: u64,
-    /// Of each contender in [`taking_part`].
+    /// Bytes of the repository of each contender in [`taking_part`].
     pub(super) repository_bytes: Vec<u64>,
 }
 

@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Of each block of so many bytes one byte is changed.
+/// Size of the blocks of which one byte each is changed, in bytes.
 const BLOCK_BYTES: usize = 32;
 /// Changed or added at once; a larger file is changed in one place.
 const RUN_BYTES_MAX: usize = 1 << 20;

@@ -8,7 +8,7 @@ use siltstone_testbed::bench::publish::{Row, table_of};
 use siltstone_testbed::statistics::{Spread, rounded};
 use siltstone_testbed::table::{as_float, mb_per_s};
 
-/// What others are held against.
+/// Program that others are held against.
 const REFERENCE: &str = "restic";
 const TOTALS: &str = "tool source_bytes repository_bytes source_to_repository first_host_bytes later_host_bytes \
     later_to_own bytes_to_restic";

@@ -1,4 +1,4 @@
-//! What `forget` says when it is done: what went, what is marked as deleted, and what that holds.
+//! Report of `forget` when it is done: what went, what is marked as deleted, and what that holds.
 
 use crate::render::{counted, exact, local, size};
 use siltstone_engine::forget::{ForgetSummary, Held};
@@ -20,12 +20,15 @@ pub(super) fn text(summary: &ForgetSummary, until: Option<Time>, dry_run: bool) 
         let returned = (gone > 0 || summary.bytes_returned() > 0).then(|| came_back(summary, dry_run));
         lines.push([Some(parts.join(", ")), returned].into_iter().flatten().collect::<Vec<_>>().join(": "));
     }
-    if summary.ghost_bytes > 0 {
-        let bytes = size(summary.ghost_bytes);
-        lines.push(format!("about {bytes} more can come back once 'silt maintain' or the next backup has run"));
-    }
+    lines.extend(later(summary));
     lines.extend(held(&summary.held, dry_run));
     lines.join("\n")
+}
+
+/// The line about what comes back later.
+pub(in crate::commands) fn later(summary: &ForgetSummary) -> Option<String> {
+    let bytes = Some(summary.ghost_bytes).filter(|bytes| *bytes > 0).map(size)?;
+    Some(format!("about {bytes} more can come back once 'silt maintain' or the next backup has run"))
 }
 
 fn removed(summary: &ForgetSummary, dry_run: bool) -> String {
@@ -43,7 +46,8 @@ fn marked(summary: &ForgetSummary, until: Option<Time>, dry_run: bool) -> String
     format!("{verb} {} as deleted{until}", counted(summary.snapshots_marked, "snapshot"))
 }
 
-fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
+/// Words for what came back.
+pub(in crate::commands) fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
     let returned = if dry_run { "would come back" } else { "came back" };
     let deleted = counted(summary.containers_deleted, "container");
     let containers = format!("{deleted} deleted, {} rewritten", summary.containers_rewritten);
@@ -51,7 +55,7 @@ fn came_back(summary: &ForgetSummary, dry_run: bool) -> String {
 }
 
 /// Lines about the bytes that deleted snapshots hold, and how to have them now.
-fn held(held: &Held, dry_run: bool) -> Vec<String> {
+pub(in crate::commands) fn held(held: &Held, dry_run: bool) -> Vec<String> {
     let Some((first, last)) = held.first_until.zip(held.last_until) else { return Vec::new() };
     let until = if first == last {
         format!("until {}", local(last))

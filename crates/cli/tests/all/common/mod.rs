@@ -110,7 +110,7 @@ pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(bytes).collect()
 }
 
-/// What a run left.
+/// Output and exit status of a run.
 pub(crate) struct Ran {
     pub(crate) status: i32,
     pub(crate) stdout: String,

@@ -14,9 +14,8 @@ use crate::backup::previous;
 use crate::fs::{FileKind, ScanDetail, ScanItem, Scanner};
 use crate::parallel::spawn_named;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use siltstone_store::catalog::EntryPath;
 use std::convert::Infallible;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::Scope;
@@ -35,10 +34,11 @@ impl Stages<'_, '_, '_> {
         let jobs_in = start_readers(scope, &reading, self.run.resources.workers)?;
         drop(reading);
         let is_listed = list.is_some();
+        let estimated = paths.clone();
         let planner = spawn_named(scope, "plan", move || self.plan(&paths, list.as_deref(), steps_in, jobs_in))?;
         if self.run.options.estimate && !is_listed {
             // Without it there is less to see.
-            let _ = spawn_named(scope, "estimate", move || self.estimate(&while_assembling));
+            let _ = spawn_named(scope, "estimate", move || self.estimate(&estimated, &while_assembling));
         }
         let assembled = self.assemble(assembly, steps_out, self.pace(!is_listed));
         joined(planner).and_then(|planned| Ok((planned, assembled?)))
@@ -74,13 +74,21 @@ impl Stages<'_, '_, '_> {
     }
 
     fn scanner(&self, paths: &[PathBuf], detail: ScanDetail) -> Result<Scanner, EngineError> {
-        Scanner::new(paths, self.run.scan_options(detail))
-            .map_err(|source| EngineError::NoSource { path: paths.first().cloned().unwrap_or_default(), source })
+        let options = self.run.scan_options(detail);
+        let scanner = match (&self.run.options.as_path, paths, self.run.paths.as_slice()) {
+            (Some(_), [source], [recorded]) => {
+                let below = recorded.strip_prefix(b"/").unwrap_or(recorded);
+                let place = (!below.is_empty()).then(|| EntryPath::new(below)).transpose()?;
+                Scanner::placed(source.clone(), place, options)
+            }
+            _ => Scanner::new(paths, options),
+        };
+        scanner.map_err(|source| EngineError::NoSource { path: paths.first().cloned().unwrap_or_default(), source })
     }
 
     /// Counts what there is, for the observer, until it is done or no longer of use.
-    fn estimate(&self, while_assembling: &Receiver<Infallible>) {
-        let Ok(scanner) = self.scanner(&paths_of(&self.run.paths), ScanDetail::StatusOnly) else {
+    fn estimate(&self, paths: &[PathBuf], while_assembling: &Receiver<Infallible>) {
+        let Ok(scanner) = self.scanner(paths, ScanDetail::StatusOnly) else {
             return;
         };
         let (mut files, mut bytes) = (0u64, 0u64);
@@ -118,8 +126,4 @@ pub(super) fn start_readers<'scope, 'env: 'scope>(
         }
     }
     Ok(jobs_in)
-}
-
-fn paths_of(paths: &[Vec<u8>]) -> Vec<PathBuf> {
-    paths.iter().map(|path| PathBuf::from(OsStr::from_bytes(path))).collect()
 }

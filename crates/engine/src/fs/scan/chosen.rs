@@ -68,7 +68,8 @@ impl Scanner {
         let reader = MetadataReader::new(options.detail);
         let (frames, path, ready) = (Vec::new(), Vec::new(), VecDeque::new());
         let choice = Some(Choice::from(chosen));
-        let mut scanner = Self { options, reader, nested, choice, frames, path, ready, buffer: Vec::new() };
+        let (place, buffer) = (None, Vec::new());
+        let mut scanner = Self { options, reader, nested, choice, place, frames, path, ready, buffer };
         scanner.enter_root(root);
         Ok(scanner)
     }

@@ -20,9 +20,9 @@ pub(crate) struct Look(BTreeMap<EntryPath, Seen>);
 struct Seen {
     is_folder: bool,
     is_file: bool,
-    /// What the file system keeps for it. Bytes that did not change may still have come out of a hole.
+    /// Ranges that the file system keeps for it. Bytes that did not change may still have come out of a hole.
     blocks: u64,
-    /// What only a change of the entry itself changes.
+    /// Properties that only a change of the entry itself changes.
     own: (u32, u32, u32, u64, u64),
     /// Times, sizes, links: what a folder has of its children.
     rest: ((i64, u32), (i64, u32), u64, u64),
@@ -72,7 +72,7 @@ impl Look {
         }
     }
 
-    /// What changed until a later look. With `ranges`, files that were and are there are told by ranges.
+    /// Lists what changed until a later look. With `ranges`, files that were and are there are told by ranges.
     pub(crate) fn changes(&self, later: &Self, ranges: bool) -> Journal {
         let mut journal = Journal::default();
         for path in self.0.keys().filter(|path| !later.0.contains_key(path)) {

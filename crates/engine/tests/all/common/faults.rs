@@ -1,14 +1,14 @@
 //! Running something once for every fault that can hit it at every one of its writes, and looking at each disk that is
 //! found afterwards.
 
-use siltstone_store::storage::{Damage, Failure, Fault, ObjectName, SimulatedDisk};
+use siltstone_store::storage::{Damage, Failure, Fault, ObjectName, SimulatedDisk, SimulatedRemote, Trouble};
 use std::fmt::Debug;
 
 /// A disk as found after a run was hit.
 pub struct Found<'f, T> {
-    /// What the next run finds.
+    /// State that the next run finds.
     pub disk: SimulatedDisk,
-    /// What the run that was hit said.
+    /// Result of the run that was hit.
     pub result: &'f T,
     /// Whether to try the next backup too: once for every fault, as the fates of pending writes differ in orphans only.
     pub recover: bool,
@@ -89,4 +89,55 @@ fn ends(disk: &SimulatedDisk, fault: Fault, nth: u64) -> Vec<(String, SimulatedD
         }
     }
     found
+}
+
+/// Troubles that one request at a distance may meet.
+fn troubles(nth: u64) -> [Trouble; 8] {
+    [
+        Trouble::AnswerLost { nth },
+        Trouble::Late { nth, by: 3 },
+        Trouble::Late { nth, by: u64::MAX >> 1 },
+        Trouble::Conflict { nth },
+        Trouble::Unknown { nth, is_done: false },
+        Trouble::Unknown { nth, is_done: true },
+        Trouble::Busy { nth, count: 2 },
+        Trouble::ShortBody { nth },
+    ]
+}
+
+/// Runs `deed` with trouble at each of its requests, each time at a copy of `before`, and gives what is found after all
+/// that was late has come to `examine`, with what the run said. Every second trouble of a request is left out, other
+/// ones at the next; where all is asked for, as `cargo xtask test --full` does, none is.
+pub fn at_every_request<T: Debug>(
+    before: &SimulatedRemote,
+    deed: impl Fn(&SimulatedRemote) -> T,
+    examine: impl Fn(&SimulatedRemote, &T, &str),
+) {
+    let unhindered = before.copy();
+    deed(&unhindered);
+    let requests = unhindered.requests();
+    assert!(requests.len() > 10, "{requests:?}");
+    let step = if std::env::var_os("SILTSTONE_FULL").is_some() { 1 } else { 2 };
+    for (nth, request) in (0..).zip(&requests) {
+        let met = troubles(nth).into_iter().filter(|trouble| concerns(*trouble, request));
+        for trouble in met.skip(usize::from(step == 2 && nth % 2 == 1)).step_by(step) {
+            let remote = before.copy();
+            remote.set_trouble(trouble);
+            let result = deed(&remote);
+            remote.set_trouble(Trouble::None);
+            remote.land();
+            examine(&remote, &result, &format!("{trouble:?} at \"{request}\"; the run said {result:?}"));
+        }
+    }
+}
+
+/// Tells whether a request of this kind can meet the trouble.
+fn concerns(trouble: Trouble, request: &str) -> bool {
+    match trouble {
+        Trouble::Conflict { .. } => request.starts_with("create "),
+        Trouble::Unknown { .. } => request.starts_with("create ") || request.starts_with("put "),
+        Trouble::ShortBody { .. } => request.starts_with("read "),
+        Trouble::Late { by, .. } if by > 3 => !request.starts_with("read ") && !request.starts_with("list "),
+        _ => true,
+    }
 }

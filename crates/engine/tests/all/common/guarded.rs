@@ -1,7 +1,7 @@
-//! Storages that refuse something: all writing, as on a read-only mount, or renewals.
+//! Storages that refuse something: all writing, as on a read-only mount, or objects of one kind.
 
 use siltstone_store::SeriesId;
-use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
+use siltstone_store::storage::{Listing, NameKind, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -50,20 +50,29 @@ impl Storage for ReadOnlyDisk {
     }
 }
 
-/// A disk that fails every renewal after so many, as for a holder that sleeps or is cut off.
+/// A disk that refuses objects of one kind after so many: renewals, as for a holder that sleeps or is cut off, or loans.
 #[derive(Debug)]
-pub struct Unrenewed {
+pub struct Refusing {
     disk: SimulatedDisk,
+    kind: NameKind,
     left: AtomicU32,
 }
 
-impl Unrenewed {
-    pub fn after(renewals: u32, disk: SimulatedDisk) -> Self {
-        Self { disk, left: AtomicU32::new(renewals) }
+impl Refusing {
+    pub fn after(objects: u32, kind: NameKind, disk: SimulatedDisk) -> Self {
+        Self { disk, kind, left: AtomicU32::new(objects) }
+    }
+
+    fn unless_refused(&self, name: &ObjectName) -> Result<(), StorageError> {
+        if NameKind::from(name) != self.kind {
+            return Ok(());
+        }
+        let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        left.map(drop).or_else(|_| refused(name))
     }
 }
 
-impl Storage for Unrenewed {
+impl Storage for Refusing {
     fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         self.disk.read(name, bytes_max)
     }
@@ -81,6 +90,7 @@ impl Storage for Unrenewed {
     }
 
     fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.unless_refused(name)?;
         self.disk.create(name, bytes)
     }
 
@@ -89,10 +99,8 @@ impl Storage for Unrenewed {
     }
 
     fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
-        match self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
-            Ok(_) => self.disk.renew(name, before),
-            Err(_) => refused(name),
-        }
+        self.unless_refused(name)?;
+        self.disk.renew(name, before)
     }
 
     fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {

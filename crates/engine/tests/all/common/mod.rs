@@ -14,8 +14,8 @@ use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData};
 use siltstone_engine::delta::Deltas;
-use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary, Marking};
-use siltstone_engine::fs::{ExcludeRules, Ownership, PathFilter};
+use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary, Marking, RewritePlan};
+use siltstone_engine::fs::{Case, ExcludeRules, Ownership, PathFilter};
 use siltstone_engine::maintain::{MIGRATE_THRESHOLD_DEFAULT, MaintainOptions, PIECE_BYTES_DEFAULT};
 use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotKey, SnapshotView};
@@ -48,7 +48,7 @@ impl Sandbox {
         Self::on(Arc::new(SimulatedDisk::new()))
     }
 
-    /// The same on a storage of the test's.
+    /// Makes a scene on a storage of the test's.
     pub fn on(storage: Arc<dyn Storage>) -> Self {
         Self::below(&std::env::temp_dir(), storage)
     }
@@ -61,7 +61,7 @@ impl Sandbox {
         Self { folder, storage, has_cache: true }
     }
 
-    /// The same source and cache beside another storage, such as a later state of this one's.
+    /// Returns the scene with the same source and cache beside another storage, such as a later state of this one's.
     pub fn at(&self, storage: impl Storage + 'static) -> Self {
         Self { folder: self.folder.clone(), storage: Arc::new(storage), has_cache: self.has_cache }
     }
@@ -251,6 +251,32 @@ impl Sandbox {
         let repository = Repository::open(self.storage.clone(), PASSWORD)?;
         let options = UndeleteOptions::default().with_take_over(true).with_user("user".into());
         undelete::undelete(&repository, &keys_of(&repository, ids)?, &options, &resources())
+    }
+
+    /// A plan to take what a pattern matches out of all snapshots, live and deleted.
+    pub fn plan_rewrite(&self, pattern: &str, options: &ForgetOptions) -> Result<RewritePlan, EngineError> {
+        self.plan_rewrite_of(&SnapshotFilter::default(), pattern, options)
+    }
+
+    /// A plan to take what a pattern matches out of all snapshots that a filter lets through, live and deleted.
+    pub fn plan_rewrite_of(
+        &self,
+        filter: &SnapshotFilter,
+        pattern: &str,
+        options: &ForgetOptions,
+    ) -> Result<RewritePlan, EngineError> {
+        let repository = Repository::open(self.storage.clone(), PASSWORD)?;
+        let mut excluded = PathFilter::builder();
+        excluded.exclude(pattern, Case::Sensitive).expect("a pattern");
+        let mut views = snapshots::list(&repository, filter)?;
+        views.extend(snapshots::list(&repository, &filter.clone().with_deleted(true))?);
+        forget::plan_rewrite(&repository, views, excluded.build().expect("a filter"), options, &resources())
+    }
+
+    /// Takes what a pattern matches out of all snapshots, live and deleted.
+    pub fn try_rewrite(&self, pattern: &str, options: &ForgetOptions) -> Result<ForgetSummary, EngineError> {
+        let repository = Repository::open(self.storage.clone(), PASSWORD)?;
+        self.plan_rewrite(pattern, options)?.execute(&repository, &resources())
     }
 
     /// Snapshots marked as deleted.

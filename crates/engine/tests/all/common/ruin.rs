@@ -34,7 +34,7 @@ pub enum Shows {
 pub struct Ruin {
     pub name: ObjectName,
     pub damage: Damage,
-    /// What was hit, for messages.
+    /// Name of what was hit, for messages.
     pub part: String,
     pub shows: Shows,
     /// Whether the second copy of the object is damaged alike.
@@ -84,7 +84,7 @@ pub fn ruins_of(disk: &SimulatedDisk, name: ObjectName, parts: &[(&str, u64, Sho
     ruins
 }
 
-/// The same for a container, whose parts are found by its index.
+/// Damages of a container, whose parts are found by its index.
 pub fn ruins_of_container(
     disk: &SimulatedDisk,
     repository: &Repository,
@@ -140,7 +140,7 @@ impl Trial<'_> {
         forget::forget(&self.open()?, &[(series, id)], &options, &heard_by(log)).map(drop)
     }
 
-    /// What a restore gives, and what it complains of.
+    /// Files that a restore gives, and what it complains of.
     pub fn restore(&self, id: SnapshotId) -> Result<(Tree, Log), EngineError> {
         let repository = self.open()?;
         let (view, _) = snapshots::resolve(&repository, &id.to_string(), &SnapshotFilter::default())?;

@@ -33,7 +33,7 @@ impl Scene {
         Self::with_snapshots(true)
     }
 
-    /// The same with nothing settled.
+    /// Backs up with nothing settled.
     pub fn unsettled() -> Self {
         Self::with_snapshots(false)
     }

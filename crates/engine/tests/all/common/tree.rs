@@ -16,7 +16,7 @@ pub struct Node {
     pub mode: u32,
     pub owner: (u32, u32),
     pub modified: (i64, i64),
-    /// What a device node stands for.
+    /// Device that a node stands for.
     pub device: u64,
     pub content: Vec<u8>,
     pub xattrs: Vec<(Vec<u8>, Vec<u8>)>,
@@ -117,7 +117,7 @@ pub fn xattrs(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     found
 }
 
-/// What differs between two trees, one line each: a whole tree is too long to read.
+/// Lists what differs between two trees, one line each: a whole tree is too long to read.
 pub fn differences(found: &Tree, wanted: &Tree) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, node) in wanted {

@@ -39,7 +39,7 @@ pub fn acquire(repository: &Repository, holder: LeaseHolder, take_over: bool) ->
     SeriesWriter::acquire(repository, &LeaseRequest { take_over, ..LeaseRequest::new("test", holder, "backup") })
 }
 
-/// The same by a distant holder that renews its lease this often.
+/// Takes the lease as a distant holder that renews it this often.
 pub fn acquire_renewed(repository: &Repository, every: Duration) -> SeriesWriter<'_> {
     let request = LeaseRequest::new("test", distant_holder(), "backup");
     SeriesWriter::acquire(repository, &LeaseRequest { renewed_every: Some(every), ..request }).expect("the lease")

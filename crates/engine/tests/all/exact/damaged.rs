@@ -1,5 +1,5 @@
-//! What a damaged repository or an interruption leaves in the target: never a file that looks like the snapshot's and
-//! is not.
+//! A damaged repository, or an interruption, and what it leaves in the target: never a file that looks like the
+//! snapshot's and is not.
 
 use super::*;
 use crate::common::{entry_path, heard_by, log::Log, noise, tree};

@@ -1,4 +1,4 @@
-//! What a backup keeps and a restore gives back, on real folders: every kind of file and all that an inode carries,
+//! A backup keeps and a restore gives back, on real folders: every kind of file and all that an inode carries,
 //! whatever stands in the target, and what a source does while it is read.
 //!
 //! Tests of owners and device nodes only say something when run by root; as anybody else they pass over those parts.

@@ -41,7 +41,7 @@ impl Scene {
         fs::read(self.at(name)).expect("read")
     }
 
-    /// What the target lacks or has too much, the folder itself apart.
+    /// Entries that the target lacks or has too much, the folder itself apart.
     fn differences(&self) -> Vec<String> {
         let mut wanted = tree::read(&self.sandbox.source());
         let mut found = tree::read(self.target.path());

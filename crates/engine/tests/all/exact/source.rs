@@ -1,4 +1,4 @@
-//! What sources do while they are read, streams, and what is not read at all.
+//! Sources that change while they are read, streams, and what is not read at all.
 
 use super::*;
 use crate::common::{self, faults::forget_parity, log::Log, tree};

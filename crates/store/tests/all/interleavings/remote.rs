@@ -52,13 +52,15 @@ fn holding(pids: &[u8]) -> SimulatedRemote {
 }
 
 /// Every trouble that one request can meet.
-fn troubles(nth: u64) -> [Trouble; 8] {
+fn troubles(nth: u64) -> [Trouble; 10] {
     [
         Trouble::AnswerLost { nth },
         Trouble::Late { nth, by: 0 },
         Trouble::Late { nth, by: 2 },
         Trouble::Late { nth, by: u64::MAX >> 1 },
         Trouble::Conflict { nth },
+        Trouble::Unknown { nth, is_done: false },
+        Trouble::Unknown { nth, is_done: true },
         Trouble::Busy { nth, count: 1 },
         Trouble::Busy { nth, count: u64::MAX >> 1 },
         Trouble::ShortBody { nth },

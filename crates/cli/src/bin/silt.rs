@@ -1,0 +1,7 @@
+//! The program `silt`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    siltstone::main()
+}
