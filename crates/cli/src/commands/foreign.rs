@@ -9,7 +9,7 @@ use crate::memory;
 use crate::password::PasswordSource;
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
-use crate::render::size;
+use crate::render::{counted, size};
 use crate::repository::{Opened, address_by, open};
 use crate::retry::while_locked;
 use clap::Args;
@@ -108,7 +108,9 @@ fn verify(
         let absent = if missing > 0 { format!(", {missing} are not here") } else { String::new() };
         let read = size(read_bytes);
         context.output.report(format!(
-            "verified {snapshots} snapshots: {same} are the same as in restic{absent} ({entries} entries, {read} read)"
+            "verified {}: {same} are the same as in restic{absent} ({}, {read} read)",
+            counted(snapshots, "snapshot"),
+            counted(entries, "entry")
         ))?;
     }
     Ok(missing == 0 && same == snapshots)

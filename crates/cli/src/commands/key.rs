@@ -233,7 +233,10 @@ fn table(slots: &[KeySlotView]) -> Table {
         let mark = if slot.current { '*' } else { ' ' };
         let text = |text: &str| vec![visible(text.as_bytes())];
         let (user, host) = (text(&slot.label.user), text(&slot.label.host));
-        let (created, cost) = (vec![local(slot.label.created)], vec![slot.cost.map_or_else(|| "key file".to_owned(), |cost| cost.to_string())]);
+        let (created, cost) = (
+            vec![local(slot.label.created)],
+            vec![slot.cost.map_or_else(|| "key file".to_owned(), |cost| cost.to_string())],
+        );
         let adds_to = slot.write_only.as_deref().map_or_else(Vec::new, text);
         table.row(vec![vec![format!("{mark}{}", short(slot.id))], user, host, created, cost, adds_to]);
     }

@@ -8,7 +8,7 @@ use crate::memory;
 use crate::patterns::{FilterArgs, LeaveArgs};
 use crate::prices;
 use crate::progress::{Progress, Work};
-use crate::render::{Cost, describe, size};
+use crate::render::{Cost, counted, describe, size};
 use crate::repository::{Opened, open};
 use crate::retry::while_locked;
 use clap::Args;
@@ -74,7 +74,8 @@ pub(crate) fn run(arguments: &RewriteArgs, context: &Context) -> Result<Done, Cl
         context.output.report(format_args!("rewrote {}", what(&done, false)))?;
     }
     if done.snapshots_failed > 0 {
-        context.output.warn(format_args!("warning: {} snapshots could not be rewritten", done.snapshots_failed));
+        let left = counted(done.snapshots_failed, "snapshot");
+        context.output.warn(format_args!("warning: {left} could not be rewritten"));
         return Ok(Done::InPart);
     }
     Ok(found)
@@ -173,28 +174,18 @@ fn text(plan: &RewritePlan, stated: &ForgetSummary, context: &Context) -> Result
 
 /// A snapshot, and what goes of it.
 fn line(Affected { snapshot, excluded }: &Affected) -> String {
-    let counted = |count: u64, one: &str, many: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        _ => Some(format!("{count} {many}")),
-    };
-    let files = counted(excluded.files, "file", "files").map(|files| {
+    let some = |count: u64, noun: &str| (count > 0).then(|| counted(count, noun));
+    let files = some(excluded.files, "file").map(|files| {
         let bytes = size(excluded.logical_bytes);
         format!("{files} ({bytes})")
     });
-    let parts = [
-        files,
-        counted(excluded.directories, "folder", "folders"),
-        counted(excluded.others, "other entry", "other entries"),
-    ];
+    let parts = [files, some(excluded.directories, "folder"), some(excluded.others, "other entry")];
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     format!("snapshot {}: {}", describe(snapshot), parts.join(", "))
 }
 
 fn what(summary: &ForgetSummary, dry_run: bool) -> String {
-    let count = summary.snapshots_rewritten;
-    let snapshots = if count == 1 { "snapshot" } else { "snapshots" };
-    format!("{count} {snapshots}: {}", report::came_back(summary, dry_run))
+    format!("{}: {}", counted(summary.snapshots_rewritten, "snapshot"), report::came_back(summary, dry_run))
 }
 
 /// A snapshot, and what goes of it.

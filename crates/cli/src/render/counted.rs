@@ -56,8 +56,8 @@ mod tests {
         visit(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut |path, text| {
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
             for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
-                let is_plural = |noun: &&str| line.contains(&format!("}} {noun}"));
-                if NOUNS.iter().any(|noun| is_plural(&noun)) {
+                let is_plural = |noun: &str| line.contains(&format!("}} {noun}"));
+                if NOUNS.iter().any(|noun| is_plural(noun)) {
                     found.push(format!("{}: {}", path.display(), line.trim()));
                 }
             }

@@ -81,7 +81,7 @@ impl Table {
 }
 
 fn heading_width(heading: &str) -> usize {
-    heading.lines().map(|line| line.width()).max().unwrap_or(0)
+    heading.lines().map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
 impl fmt::Display for Table {

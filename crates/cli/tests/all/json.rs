@@ -63,7 +63,9 @@ impl Schema {
             Form::Lines => {}
             Form::Document => assert!(documents.len() <= 1, "{arguments:?}: not one document: {}", run.stdout),
         }
-        documents.into_iter().for_each(|line| hold(&self.commands()[&name], line));
+        for line in documents {
+            hold(&self.commands()[&name], line);
+        }
     }
 }
 
@@ -80,7 +82,8 @@ impl Keywords<'_> {
     }
 
     fn hold_one(&self, word: &str, wanted: &Value, document: &Value, schema: &Value) -> Result<(), String> {
-        let number = |value: &Value| value.as_f64();
+        let number = Value::as_f64;
+        let count = |array: &Value| array.as_array().map(|items| items.len() as u64);
         let is_right = match word {
             "$ref" => {
                 let name = wanted.as_str().and_then(|path| path.strip_prefix("#/$defs/")).expect("a definition");
@@ -126,8 +129,8 @@ impl Keywords<'_> {
             "enum" => wanted.as_array().is_some_and(|words| words.contains(document)),
             "minimum" => number(document) >= number(wanted),
             "maximum" => number(document) <= number(wanted),
-            "minItems" => document.as_array().map(Vec::len) >= wanted.as_u64().map(|count| count as usize),
-            "maxItems" => document.as_array().map(Vec::len) <= wanted.as_u64().map(|count| count as usize),
+            "minItems" => count(document) >= wanted.as_u64(),
+            "maxItems" => count(document) <= wanted.as_u64(),
             "pattern" => {
                 let pattern = Regex::new(wanted.as_str().expect("a pattern")).expect("a pattern");
                 document.as_str().is_some_and(|text| pattern.is_match(text))
@@ -197,7 +200,9 @@ fn the_schema_has_every_command() {
     for command in commands_of(&sandbox, &[]) {
         let words: Vec<&str> = command.split(' ').collect();
         assert_eq!(schema.name(&words).split(' ').next(), words.first().copied(), "{command}");
-        let is_whole = schema.commands().contains_key(&command) || command.starts_with("import ");
+        let is_whole = schema.commands().contains_key(&command)
+            || command.starts_with("import ")
+            || command.starts_with("export ");
         assert!(is_whole, "{command} is not in the schema");
     }
 }
@@ -210,9 +215,10 @@ fn everything_printed_follows_the_schema() {
     snapshots_and_files(&mut silt);
     changes(&mut silt);
     keys_and_tokens(&mut silt);
+    profiles(&mut silt);
     copies_and_damage(&mut silt);
-    // Those that run until they are stopped have tests of their own.
-    let untried = ["mount", "serve", "generate"];
+    // Those that run until they are stopped have tests of their own, as has what changes the schedules of a machine.
+    let untried = ["mount", "serve", "serve webdav", "generate", "schedule install", "schedule remove"];
     let missing: Vec<&String> = silt.schema.commands().keys().filter(|name| !silt.run.contains(name)).collect();
     assert_eq!(missing, untried.iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>());
 }
@@ -253,6 +259,8 @@ fn snapshots_and_files(silt: &mut Checked) {
     silt.ok(&["stats"]);
     let dumped = silt.ok(&["dump", "latest", &format!("{source}/sub/text")]);
     assert_eq!(dumped.stdout.len(), 7 * 2001, "nothing but the data");
+    let archive = silt.sandbox.path("out.tar").display().to_string();
+    silt.ok(&["export", "tar", "latest", "-o", &archive]);
 }
 
 fn changes(silt: &mut Checked) {
@@ -273,8 +281,18 @@ fn changes(silt: &mut Checked) {
     silt.ok(&["maintain", "--parity", "3%"]);
     silt.ok(&["prune"]);
     silt.ok(&["unlock"]);
+    silt.ok(&["rewrite", "--exclude", "f0", "--dry-run"]);
+    silt.ok(&["rewrite", "--exclude", "f0", "--forget"]);
     silt.ok(&["version"]);
     silt.run(&["snapshots", "--no-such-option"]).exits(1);
+}
+
+fn profiles(silt: &mut Checked) {
+    let text = format!("[backup]\npaths = [{:?}]\nschedule = \"daily\"\n", silt.sandbox.source());
+    crate::profiles::profile(&silt.sandbox, "daily", &text);
+    silt.ok(&["show-config", "--profile", "daily"]);
+    silt.ok(&["backup", "--profile", "daily"]);
+    silt.run(&["schedule", "status", "--profile", "daily"]);
 }
 
 fn keys_and_tokens(silt: &mut Checked) {
