@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The version of glibc that is enough to run the program.
-const GLIBC: (u32, u32) = (2, 17);
+pub(super) const GLIBC: (u32, u32) = (2, 17);
+/// Its libraries, as their names begin: packages name nothing more that is needed.
+const GLIBC_LIBRARIES: [&str; 6] = ["libc.so.", "libm.so.", "libpthread.so.", "libdl.so.", "librt.so.", "ld-linux"];
 /// Python packages with the linker, and with what lets cargo use it.
 const ZIG: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
@@ -77,6 +79,8 @@ fn inspect(file: &Path) -> Result<()> {
     ensure!(!named, "{} names {here}, a folder of this machine", file.display());
     let libraries = elf.lines().filter_map(|line| line.split_once("Shared library: [")).map(|(_, name)| name);
     let libraries: Vec<&str> = libraries.map(|name| name.trim_end_matches(']')).collect();
+    let foreign = libraries.iter().find(|name| !GLIBC_LIBRARIES.iter().any(|own| name.starts_with(own)));
+    ensure!(foreign.is_none(), "{} needs {}, which is none of glibc", file.display(), foreign.unwrap_or(&""));
     eprintln!("{} bytes, glibc {}.{}, libraries: {}", bytes.len(), newest.0, newest.1, libraries.join(" "));
     Ok(())
 }
