@@ -1,8 +1,8 @@
 //! The program as it is handed out: stripped, and for systems as old as Rust's own library allows.
 //!
-//! It is linked with glibc 2.17, of 2012, by zig's linker, which has the symbols of every version. A static program with
-//! musl was not chosen: musl's `getpwuid` knows the users of `/etc/passwd` alone, so that owners from LDAP would lose
-//! their names in snapshots, and its allocator makes threads wait for each other.
+//! It is linked with glibc 2.17, of 2012, by zig's linker, which has the symbols of every version. A static program
+//! with musl was not chosen: musl's `getpwuid` knows the users of `/etc/passwd` alone, so that owners from LDAP would
+//! lose their names in snapshots, and its allocator makes threads wait for each other.
 
 use anyhow::{Context, Result, ensure};
 use siltstone_testbed::install::{self, Needed};
