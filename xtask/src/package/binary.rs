@@ -1,8 +1,8 @@
 //! The program as it is handed out: stripped, and for systems as old as Rust's own library allows.
 //!
-//! It is linked with glibc 2.17, of 2012, by zig's linker, which has the symbols of every version. A static program with
-//! musl was not chosen: musl's `getpwuid` knows the users of `/etc/passwd` alone, so that owners from LDAP would lose
-//! their names in snapshots, and its allocator makes threads wait for each other.
+//! It is linked with glibc 2.17, of 2012, by zig's linker, which has the symbols of every version. A static program
+//! with musl was not chosen: musl's `getpwuid` knows the users of `/etc/passwd` alone, so that owners from LDAP would
+//! lose their names in snapshots, and its allocator makes threads wait for each other.
 
 use anyhow::{Context, Result, ensure};
 use siltstone_testbed::install::{self, Needed};
@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The version of glibc that is enough to run the program.
-const GLIBC: (u32, u32) = (2, 17);
+pub(super) const GLIBC: (u32, u32) = (2, 17);
+/// Its libraries, as their names begin: packages name nothing more that is needed.
+const GLIBC_LIBRARIES: [&str; 6] = ["libc.so.", "libm.so.", "libpthread.so.", "libdl.so.", "librt.so.", "ld-linux"];
 /// Python packages with the linker, and with what lets cargo use it.
 const ZIG: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
@@ -77,6 +79,8 @@ fn inspect(file: &Path) -> Result<()> {
     ensure!(!named, "{} names {here}, a folder of this machine", file.display());
     let libraries = elf.lines().filter_map(|line| line.split_once("Shared library: [")).map(|(_, name)| name);
     let libraries: Vec<&str> = libraries.map(|name| name.trim_end_matches(']')).collect();
+    let foreign = libraries.iter().find(|name| !GLIBC_LIBRARIES.iter().any(|own| name.starts_with(own)));
+    ensure!(foreign.is_none(), "{} needs {}, which is none of glibc", file.display(), foreign.unwrap_or(&""));
     eprintln!("{} bytes, glibc {}.{}, libraries: {}", bytes.len(), newest.0, newest.1, libraries.join(" "));
     Ok(())
 }

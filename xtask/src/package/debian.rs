@@ -1,7 +1,7 @@
 //! The Debian package, made by Debian's own debhelper from `packaging/debian`, which makes the scripts that the units
 //! need, compresses pages, and finds out which libraries the program takes.
 
-use super::{COMPLETIONS, Release, packaging, put};
+use super::{COMPLETIONS, Release, binary, packaging, put};
 use anyhow::{Context, Result, ensure};
 use siltstone_testbed::{program, tree};
 use std::fs;
@@ -71,11 +71,13 @@ fn lay_out(release: &Release, root: &Path) -> Result<()> {
     Ok(fs::write(root.join("debian/changelog"), changelog(release)?)?)
 }
 
-/// Puts in who makes the package and where the project is at home; without a home, the line goes.
+/// Puts in who makes the package, the glibc it needs, and where the project is at home; without a home, the line goes.
 fn filled(control: &str, release: &Release) -> String {
     let lines = control.lines().filter(|line| release.homepage.is_some() || !line.contains("@HOMEPAGE@"));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let (major, minor) = binary::GLIBC;
     text.replace("@MAINTAINER@", &release.maintainer)
+        .replace("@GLIBC@", &format!("{major}.{minor}"))
         .replace("@HOMEPAGE@", release.homepage.as_deref().unwrap_or_default())
 }
 

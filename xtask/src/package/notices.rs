@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 /// How names of files with licences begin.
 const NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
-const HEAD: &str = "silt is linked statically with the libraries below, with the standard library of Rust (MIT or \
-Apache-2.0,\nCopyright The Rust Project Developers), and with parts of LLVM's compiler-rt and libunwind (Apache-2.0 with \
-LLVM\nexception). First their names, versions and licences; then the texts, each with those who come with it.\n";
+const HEAD: &str = "\
+silt is linked statically with the libraries below, with the standard library of Rust (MIT or Apache-2.0,
+Copyright The Rust Project Developers), and with parts of LLVM's compiler-rt and libunwind (Apache-2.0 with LLVM
+exception). First their names, versions and licences; then the texts, each with those who come with it.
+";
 
 /// Returns the text of the file `THIRD-PARTY`.
 pub(super) fn all() -> Result<String> {
