@@ -117,7 +117,7 @@ impl Walk {
         match &node.node_type {
             NodeType::Dir => {
                 let entry = other(Content::Directory);
-                self.enter(&node, path, entry)
+                self.enter(&node, &path, entry)
             }
             NodeType::File => {
                 let is_unchanged = level.before.has_content_of(&node);
@@ -144,15 +144,15 @@ impl Walk {
     }
 
     /// Goes into a folder; if its tree cannot be read, that takes the place of its entry.
-    fn enter(&mut self, node: &Node, path: EntryPath, entry: SourceItem) -> SourceItem {
-        let Some(tree) = node.subtree else { return aside(node, Some(&path), "restic could not read the folder") };
+    fn enter(&mut self, node: &Node, path: &EntryPath, entry: SourceItem) -> SourceItem {
+        let Some(tree) = node.subtree else { return aside(node, Some(path), "restic could not read the folder") };
         let base = self.open.last().and_then(|level| level.before.tree(&node.name, tree));
         match self.level(Some(path.clone()), tree, base) {
             Ok(level) => {
                 self.open.push(level);
                 entry
             }
-            Err(reason) => aside(node, Some(&path), &reason),
+            Err(reason) => aside(node, Some(path), &reason),
         }
     }
 }
@@ -181,7 +181,15 @@ fn numbers(device: u64) -> (u32, u32) {
 
 /// Files with several names, by device and inode: what came last, and how many names are to come.
 #[derive(Default)]
-struct Links(HashMap<(u64, u64), (Vec<DataId>, u64, Metadata, u64)>);
+struct Links(HashMap<(u64, u64), Linked>);
+
+struct Linked {
+    blobs: Vec<DataId>,
+    size: u64,
+    metadata: Metadata,
+    /// How many names are to come.
+    names: u64,
+}
 
 impl Links {
     /// Tells whether this is a further name of the file of this inode that came last.
@@ -190,16 +198,17 @@ impl Links {
             return false;
         }
         let inode = (metadata.device, metadata.inode);
-        if let Some((before, bytes, same, names)) = self.0.get_mut(&inode)
-            && (before.as_slice(), *bytes, &*same) == (blobs, size, metadata)
+        if let Some(last) = self.0.get_mut(&inode)
+            && (last.blobs.as_slice(), last.size, &last.metadata) == (blobs, size, metadata)
         {
-            *names -= 1;
-            if *names == 0 {
+            last.names -= 1;
+            if last.names == 0 {
                 self.0.remove(&inode);
             }
             return true;
         }
-        self.0.insert(inode, (blobs.to_vec(), size, metadata.clone(), metadata.links - 1));
+        let names = metadata.links - 1;
+        self.0.insert(inode, Linked { blobs: blobs.to_vec(), size, metadata: metadata.clone(), names });
         false
     }
 }

@@ -92,7 +92,7 @@ fn verify(
     context: &Context,
 ) -> Result<bool, CliError> {
     let progress = Progress::begin(Work::Import, context)?;
-    let summary = context.session(&**destination, &progress).verify_snapshots(source, originals)?;
+    let summary = context.session(destination, &progress).verify_snapshots(source, originals)?;
     progress.end();
     let VerifySummary { snapshots, same, missing, entries, read_bytes } = summary;
     if context.output.json {

@@ -45,7 +45,9 @@ pub fn import_snapshots(
     let mut summary = CopySummary::default();
     let wanted = missing(snapshots, present(destination)?, &mut summary);
     if options.dry_run {
-        wanted.iter().for_each(|original| summary.count(original, None));
+        for original in &wanted {
+            summary.count(original, None);
+        }
         return Ok(summary);
     }
     let make = |original: &SnapshotView| import(source, original, destination, options, resources);
