@@ -82,9 +82,9 @@ impl Page {
             return;
         }
         let step = self.steps.last_mut().unwrap_or_else(|| panic!("{line}: comes before a command"));
-        if let Some(more) = line.strip_prefix("> ").filter(|_| step.printed.is_empty()) {
+        if let Some(more) = line.strip_prefix('>').filter(|_| step.printed.is_empty()) {
             step.command.push('\n');
-            step.command.push_str(more);
+            step.command.push_str(more.strip_prefix(' ').unwrap_or(more));
             step.lines = number + 1..number + 1;
         } else {
             step.printed.push(line.to_owned());
