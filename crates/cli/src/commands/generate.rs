@@ -76,7 +76,13 @@ mod tests {
     #[test]
     fn each_command_has_a_manual_page() {
         let folder = tempfile::tempdir().expect("a folder");
-        let none = GenerateArgs { bash_completion: None, zsh_completion: None, fish_completion: None, man: None };
+        let none = GenerateArgs {
+            bash_completion: None,
+            zsh_completion: None,
+            fish_completion: None,
+            powershell_completion: None,
+            man: None,
+        };
         let arguments = GenerateArgs { man: Some(folder.path().to_owned()), ..none };
         run(&arguments, Cli::command()).expect("pages");
         let page = std::fs::read_to_string(folder.path().join("silt-backup.1")).expect("a page");
