@@ -142,8 +142,8 @@ impl Profile {
             let settings = given.left_of(settings);
             settings.iter().fold(program, |program, setting| setting.as_default(program, name))
         };
-        let base = with(program.clone(), &self.settings.global);
-        let base = with(base, self.settings.own.get(name).map_or(&[], Vec::as_slice));
+        let own = self.settings.own.get(name).map_or(&[][..], Vec::as_slice);
+        let base = with(with(program.clone(), &self.settings.global_below(own)), own);
         let sources = self.settings.sources.as_slice();
         if name != WITH_SOURCES || sources.is_empty() || given.goes_before(rank::SOURCES) {
             return vec![Applied { program: base, source: None }];

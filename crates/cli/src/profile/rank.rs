@@ -145,11 +145,11 @@ mod tests {
         root.get_subcommands().cloned().collect()
     }
 
+    /// The variables that a help text names as the default.
     fn variables_in(help: &str) -> BTreeSet<&str> {
-        let names = help
-            .split('$')
-            .skip(1)
-            .map(|rest| rest.split(|c: char| !c.is_ascii_uppercase() && c != '_').next().unwrap_or_default());
+        let texts = help.split("[default").skip(1).flat_map(|rest| rest.split('$').skip(1));
+        let names =
+            texts.map(|rest| rest.split(|c: char| !c.is_ascii_uppercase() && c != '_').next().unwrap_or_default());
         names.filter(|name| name.starts_with("SILT_")).collect()
     }
 

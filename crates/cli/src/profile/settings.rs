@@ -70,6 +70,12 @@ pub(super) struct Settings {
 }
 
 impl Settings {
+    /// What holds for all commands and is not given in another way for one of them.
+    pub(super) fn global_below(&self, own: &[Setting]) -> Vec<Setting> {
+        let is_rival = |setting: &Setting| own.iter().any(|own| rivals(&own.option).contains(&&*setting.option));
+        self.global.iter().filter(|setting| !is_rival(setting)).cloned().collect()
+    }
+
     /// Tells whether some value is a program that this one starts, or may lead to another one.
     pub(super) fn name_programs(&self) -> bool {
         let mut all = self.global.iter().chain(self.own.values().flatten()).chain(self.sources.iter().flatten());

@@ -89,6 +89,9 @@ fn options_of_all_commands_may_be_given_for_one() {
     let text = "retry-lock = '1m'\n[backup]\nretry-lock = '1h'\npaths = '/x'";
     assert_eq!(values(text, "backup", "retry_lock"), [["1h"]]);
     assert_eq!(values(text, "check", "retry_lock"), [["1m"]]);
+    let text = "password-file = 'x'\n[copy]\npassword-command = 'y'";
+    assert!(values(text, "copy", "password_file")[0].is_empty(), "it has another password");
+    assert_eq!(values(text, "check", "password_file"), [["x"]]);
 }
 
 #[test]
