@@ -7,6 +7,7 @@
 use crate::common::{Ran, Sandbox, noise, ran};
 use regex::Regex;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The schema.
@@ -219,8 +220,8 @@ fn everything_printed_follows_the_schema() {
     copies_and_damage(&mut silt);
     // Those that run until they are stopped have tests of their own, as has what changes the schedules of a machine.
     let untried = ["mount", "serve", "serve webdav", "generate", "schedule install", "schedule remove"];
-    let missing: Vec<&String> = silt.schema.commands().keys().filter(|name| !silt.run.contains(name)).collect();
-    assert_eq!(missing, untried.iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>());
+    let missing = silt.schema.commands().keys().filter(|name| !silt.run.contains(name)).map(String::as_str);
+    assert_eq!(missing.collect::<BTreeSet<_>>(), BTreeSet::from(untried));
 }
 
 fn snapshots_and_files(silt: &mut Checked) {

@@ -147,19 +147,25 @@ impl Service {
             }
         };
         let mut answer = bare(status);
-        if head.method == Method::GET {
+        if head.method == Method::GET && from < to {
             let open = self.tree.open(snapshot, &entry)?;
             let service = self.clone();
+            let read = move |at| {
+                let bytes = u32::try_from(to - at).unwrap_or(u32::MAX).min(PIECE_BYTES);
+                match service.tree.read(&open, &entry.path, at, bytes)? {
+                    nothing if nothing.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+                    piece => Ok::<_, io::Error>(piece),
+                }
+            };
+            // Read before the answer begins, so that damage at its beginning is told as such.
+            let first = read(from).map_err(|_| Missing::Unreadable)?;
             *answer.body_mut() = streamed(move |pieces| {
-                let mut at = from;
+                let mut at = from + first.len() as u64;
+                pieces.send(first)?;
                 while at < to {
-                    let bytes = u32::try_from(to - at).unwrap_or(u32::MAX).min(PIECE_BYTES);
-                    let read = service.tree.read(&open, &entry.path, at, bytes)?;
-                    if read.is_empty() {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
-                    }
-                    at += read.len() as u64;
-                    pieces.send(read)?;
+                    let piece = read(at)?;
+                    at += piece.len() as u64;
+                    pieces.send(piece)?;
                 }
                 Ok(())
             });
