@@ -13,7 +13,7 @@ fn with_secrets() -> Sandbox {
     sandbox.write("private/more", "more");
     sandbox.backup(&[]);
     std::fs::remove_dir_all(sandbox.path("source/private")).expect("removed");
-    sandbox.backup(&[]);
+    sandbox.backup(&["--allow-shrink"]);
     sandbox
 }
 

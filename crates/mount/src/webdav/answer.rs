@@ -147,21 +147,26 @@ impl Service {
             }
         };
         let mut answer = bare(status);
-        if head.method == Method::GET {
+        if head.method == Method::GET && from < to {
             let open = self.tree.open(snapshot, &entry)?;
             let service = self.clone();
+            let read = move |at: u64| -> io::Result<Vec<u8>> {
+                let bytes = u32::try_from(to - at).unwrap_or(u32::MAX).min(PIECE_BYTES);
+                let read = service.tree.read(&open, &entry.path, at, bytes)?;
+                if read.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(read) }
+            };
+            // What cannot be read from the first byte on is answered as such.
+            let mut piece = read(from).map_err(|_| Missing::Unreadable)?;
             *answer.body_mut() = streamed(move |pieces| {
                 let mut at = from;
-                while at < to {
-                    let bytes = u32::try_from(to - at).unwrap_or(u32::MAX).min(PIECE_BYTES);
-                    let read = service.tree.read(&open, &entry.path, at, bytes)?;
-                    if read.is_empty() {
-                        return Err(io::ErrorKind::UnexpectedEof.into());
+                loop {
+                    at += piece.len() as u64;
+                    pieces.send(piece)?;
+                    if at >= to {
+                        return Ok(());
                     }
-                    at += read.len() as u64;
-                    pieces.send(read)?;
+                    piece = read(at)?;
                 }
-                Ok(())
             });
         }
         let mut answer = with(answer, CONTENT_LENGTH, &(to - from).to_string());
