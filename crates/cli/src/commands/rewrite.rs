@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &RewriteArgs, context: &Context) -> Result<Done, Cl
     progress.end();
     let found = found.and(tell_damaged(&plan, context));
     if !context.output.json {
-        context.output.report(text(&plan, &stated, context)?)?;
+        context.output.report(text(arguments, &plan, &stated, context)?)?;
     }
     if !arguments.forget {
         return tell_nothing_done(arguments, &plan, &stated, context).map(|()| found);
@@ -159,7 +159,12 @@ fn execute(plan: &RewritePlan, repository: &Opened, context: &Context) -> Result
 }
 
 /// The plan for people: a line for each snapshot, then what comes back.
-fn text(plan: &RewritePlan, stated: &ForgetSummary, context: &Context) -> Result<String, CliError> {
+fn text(
+    arguments: &RewriteArgs,
+    plan: &RewritePlan,
+    stated: &ForgetSummary,
+    context: &Context,
+) -> Result<String, CliError> {
     if plan.affected.is_empty() {
         return Ok("no snapshot has anything that these patterns match".to_owned());
     }
@@ -167,6 +172,9 @@ fn text(plan: &RewritePlan, stated: &ForgetSummary, context: &Context) -> Result
     lines.push(format!("would rewrite {}", what(stated, true)));
     lines.extend(report::later(stated));
     lines.extend(report::held(&stated.held, true));
+    if !arguments.purge {
+        lines.push("what lies of it beside other data may stay there, encrypted; --purge removes that too".to_owned());
+    }
     lines.push("backups store it again unless they exclude it too".to_owned());
     let cost = prices::cost(&stated.usage, context)?;
     Ok(lines.join("\n") + &cost.map_or_else(String::new, |cost| cost.lines_below("at most")))

@@ -67,7 +67,7 @@ impl Shown {
     /// Asks it to end; returns its exit status and what it wrote to standard error.
     fn stop(mut self) -> (i32, String) {
         let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
         let mut told = String::new();
         self.process.stderr.take().expect("a pipe").read_to_string(&mut told).expect("text");
         (self.process.wait().expect("it ends").code().unwrap_or(-1), told)

@@ -109,6 +109,9 @@ struct Counted<'m> {
     excluded: Excluded,
 }
 
+/// What each snapshot has that is excluded, or why that is not known.
+type ById = Vec<(SnapshotId, Result<Excluded, StoreError>)>;
+
 /// Counts what the filter excludes of each of these snapshots of a series, oldest first; the error of one whose catalog
 /// cannot be read.
 ///
@@ -122,7 +125,7 @@ pub(crate) fn excluded_of(
     snapshots: &BTreeSet<SnapshotId>,
     filter: &PathFilter,
     resources: &Resources,
-) -> Result<Vec<(SnapshotId, Result<Excluded, StoreError>)>, EngineError> {
+) -> Result<ById, EngineError> {
     let mut found = Vec::new();
     let mut before: Option<Counted<'_>> = None;
     let mut failed = None;

@@ -150,24 +150,23 @@ impl Service {
         if head.method == Method::GET && from < to {
             let open = self.tree.open(snapshot, &entry)?;
             let service = self.clone();
-            let read = move |at| {
+            let read = move |at: u64| -> io::Result<Vec<u8>> {
                 let bytes = u32::try_from(to - at).unwrap_or(u32::MAX).min(PIECE_BYTES);
-                match service.tree.read(&open, &entry.path, at, bytes)? {
-                    nothing if nothing.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
-                    piece => Ok::<_, io::Error>(piece),
-                }
+                let read = service.tree.read(&open, &entry.path, at, bytes)?;
+                if read.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(read) }
             };
-            // Read before the answer begins, so that damage at its beginning is told as such.
-            let first = read(from).map_err(|_| Missing::Unreadable)?;
+            // What cannot be read from the first byte on is answered as such.
+            let mut piece = read(from).map_err(|_| Missing::Unreadable)?;
             *answer.body_mut() = streamed(move |pieces| {
-                let mut at = from + first.len() as u64;
-                pieces.send(first)?;
-                while at < to {
-                    let piece = read(at)?;
+                let mut at = from;
+                loop {
                     at += piece.len() as u64;
                     pieces.send(piece)?;
+                    if at >= to {
+                        return Ok(());
+                    }
+                    piece = read(at)?;
                 }
-                Ok(())
             });
         }
         let mut answer = with(answer, CONTENT_LENGTH, &(to - from).to_string());
