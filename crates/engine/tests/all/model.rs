@@ -113,7 +113,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => any::<u16>().prop_map(|chosen| Step::Undelete { chosen }),
         2 => any::<Index>().prop_map(|chosen| Step::RestoreOver { chosen }),
         1 => Just(Step::LoseCache),
-        2 => (any_layout(), any::<bool>()).prop_map(|(layout, owns)| Step::Maintain { layout, owns }),
+        4 => (any_layout(), any::<bool>()).prop_map(|(layout, owns)| Step::Maintain { layout, owns }),
     ]
 }
 

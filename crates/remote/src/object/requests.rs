@@ -225,23 +225,38 @@ impl Requests {
     }
 
     /// Writes an object again and again, and tests that it is refused once it is there, and listed. One refusal may be a
-    /// conflict that passes, so it takes two.
+    /// conflict that passes, so it takes two; and where nothing is there after these, both were.
     pub(super) async fn probe(&self) -> Result<(), StorageError> {
         let random = getrandom::u64().map_err(|error| self.io("probe", io::Error::other(error.to_string())))?;
         let path = self.prefix.clone().join(PROBES).join(format!("{random:016x}"));
         let mut tries = Tries::new(self.retries);
+        let failed = |fault: &Fault, tries: &Tries| self.of_place("write", "a probe", fault, tries.made());
         let (mut writes, mut refusals) = (0, 0);
-        while writes < 2 && refusals < 2 {
+        let is_listed = loop {
             match self.put_once(&path, &Bytes::from_static(PROBE)).await {
                 Ok(()) => writes += 1,
                 Err(Fault::Taken) => refusals += 1,
                 Err(fault) if fault.is_passing() && tries.again().await => {}
-                Err(fault) => return Err(self.of_place("write", "a probe", &fault, tries.made())),
+                Err(fault) => return Err(failed(&fault, &tries)),
             }
-        }
-        let is_listed = match refusals {
-            2 => self.paths_below(PROBES, "a probe").await?.contains(&path),
-            _ => false,
+            if writes == 2 {
+                break false;
+            }
+            if refusals == 2 {
+                if self.paths_below(PROBES, "a probe").await?.contains(&path) {
+                    break true;
+                }
+                match self.answer(self.store.head(&path)).await {
+                    Ok(_) => break false,
+                    Err(fault) if fault == Fault::Absent || fault.is_passing() => {}
+                    Err(fault) => return Err(failed(&fault, &tries)),
+                }
+                if !tries.again().await {
+                    let fault = Fault::Busy("it answers each write with a conflict".to_owned());
+                    return Err(failed(&fault, &tries));
+                }
+                refusals = 0;
+            }
         };
         // A client without the right to delete leaves it.
         let _ = self.answer(self.store.delete(&path)).await;
