@@ -1,7 +1,7 @@
 //! The tests of the crates with instruction sets in them, on processors that are not here: built with the oldest
-//! compiler they promise to build with, run by an emulator. Three more promises that only this build can hold are looked
-//! at here: that compiler builds them for this processor too, `siltstone-chunk` and `siltstone-similar` need no `std`,
-//! and the portable vectors become vector instructions on POWER.
+//! compiler they promise to build with, run by an emulator. Three more promises that only this build can hold are
+//! looked at here: that compiler builds them for this processor too, `siltstone-chunk` and `siltstone-similar` need no
+//! `std`, and the portable vectors become vector instructions on POWER.
 
 mod toolchain;
 

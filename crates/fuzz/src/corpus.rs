@@ -1,5 +1,5 @@
-//! The corpus that is kept in the repository: inputs that reach what no seed reaches, found by earlier campaigns, as one
-//! archive for each target, `fuzz/corpus/<target>.tar.zst`.
+//! The corpus that is kept in the repository: inputs that reach what no seed reaches, found by earlier campaigns, as
+//! one archive for each target, `fuzz/corpus/<target>.tar.zst`.
 
 use anyhow::{Context, Result};
 use std::fs::{self, File};

@@ -5,10 +5,11 @@
 //! header | Argon2id cost and salt, plain, with checksum | sealed {master key, repository id} | sealed label
 //! ```
 //! The wrapping key is Argon2id of the password, with the cost written in the slot, so that costs can grow with
-//! machines. A slot without a cost is opened by the line of a [`KeyFile`], which nobody can guess. A wrong password shows in the header's key commitment before anything is decrypted. The label (who made
-//! the slot, when, where) is sealed under the metadata key: listing slots needs an open repository, and a stranger
-//! learns nothing from them. With it is sealed a hash of all that comes before, so that a check finds damage of a slot
-//! whose password it does not know.
+//! machines. A slot without a cost is opened by the line of a [`KeyFile`], which nobody can guess. A wrong password
+//! shows in the header's key commitment before anything is decrypted. The label (who made the slot, when, where) is
+//! sealed under the metadata key: listing slots needs an open repository, and a stranger learns nothing from them. With
+//! it is sealed a hash of all that comes before, so that a check finds damage of a slot whose password it does not
+//! know.
 //!
 //! The slot of a write-only client is an object of another kind in the same place. It wraps a [`WriteOnlyKey`] in place
 //! of the master key, of a length that stands before it.
@@ -611,8 +612,8 @@ fn open_slot(
     open(original.copy()).map_err(|error| if error.is_not_found() { first } else { error })
 }
 
-/// The key of a slot's secret; `None` if the slot is not for this kind of secret. No repository identity is known before
-/// a slot is open: the wrapping key is bound to zeros in its place.
+/// The key of a slot's secret; `None` if the slot is not for this kind of secret. No repository identity is known
+/// before a slot is open: the wrapping key is bound to zeros in its place.
 fn wrapping_key(
     (name, kind): (ObjectName, ObjectKind),
     secret: &Secret<'_>,

@@ -4,8 +4,8 @@
 //!
 //! The repository lies in a folder, or at a place whose server is killed and started again meanwhile. Several clients,
 //! each with a series, a cache and a state of its own, may work in it at once: a round is one command of each, all
-//! together. Half of what each has the first has too, and the others borrow that of it. A command that fails because its
-//! place was away must say so.
+//! together. Half of what each has the first has too, and the others borrow that of it. A command that fails because
+//! its place was away must say so.
 
 mod client;
 mod place;

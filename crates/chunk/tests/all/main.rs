@@ -1,5 +1,5 @@
-//! Tests of all chunkers: one file for each subject, all in one program, which is compiled and linked once, here and for
-//! other processors. `cargo test -p siltstone-chunk --test all extremal::` runs those of one file.
+//! Tests of all chunkers: one file for each subject, all in one program, which is compiled and linked once, here and
+//! for other processors. `cargo test -p siltstone-chunk --test all extremal::` runs those of one file.
 
 mod averages;
 mod common;

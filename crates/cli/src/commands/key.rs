@@ -55,9 +55,10 @@ struct NewKeyArgs {
     new_password_file: Option<PathBuf>,
     /// Use a key file instead of a password: it is made if it is not there, readable by you alone
     ///
-    /// A key file holds 256 random bits, which nobody guesses, so the repository opens without hashing a password, which
-    /// takes 0.1 s and more. Give it as --password-file, and keep it as you keep a password.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["new_password_file", "kdf_memory", "kdf_passes", "kdf_lanes", "kdf_time"])]
+    /// A key file holds 256 random bits, which nobody guesses, so the repository opens without hashing a password,
+    /// which takes 0.1 s and more. Give it as --password-file, and keep it as you keep a password.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["new_password_file", "kdf_memory", "kdf_passes"])]
+    #[arg(conflicts_with_all = ["kdf_lanes", "kdf_time"])]
     key_file: Option<PathBuf>,
     /// Make the new password empty (insecure)
     #[arg(long, conflicts_with_all = ["new_password_file", "key_file"])]

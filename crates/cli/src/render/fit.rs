@@ -1,5 +1,5 @@
-//! Texts made to fit a terminal: cut in the middle, or wrapped. Widths are those of a terminal, where a Chinese character
-//! takes two places and an accent none.
+//! Texts made to fit a terminal: cut in the middle, or wrapped. Widths are those of a terminal, where a Chinese
+//! character takes two places and an accent none.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -1,6 +1,6 @@
 //! Tables as restic prints them: columns two spaces apart, rules above and below, cells that may hold several lines.
-//! Widths are those of a terminal, where a Chinese character takes two places and an accent none. Where a width is given,
-//! the widest of the columns that may be wrapped are, until the table fits.
+//! Widths are those of a terminal, where a Chinese character takes two places and an accent none. Where a width is
+//! given, the widest of the columns that may be wrapped are, until the table fits.
 
 use super::{longest_part, wrapped};
 use std::fmt;

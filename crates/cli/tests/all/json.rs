@@ -1,8 +1,8 @@
 //! `docs/json/silt.schema.json` holds for what every command prints with `--json`, and every command is in it.
 //!
-//! The schema keeps to a few words of JSON Schema, which [`Keywords`] knows; any other fails the test. So nothing has to be
-//! built for it but this: a crate that knows all of them would change the features that a third of our dependencies are
-//! built with, and have them built twice.
+//! The schema keeps to a few words of JSON Schema, which [`Keywords`] knows; any other fails the test. So nothing has
+//! to be built for it but this: a crate that knows all of them would change the features that a third of our
+//! dependencies are built with, and have them built twice.
 
 use crate::common::{Ran, Sandbox, noise, ran};
 use regex::Regex;

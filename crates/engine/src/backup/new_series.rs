@@ -31,8 +31,8 @@ fn most_alike<'n>(name: &str, others: impl Iterator<Item = &'n str>) -> Option<&
     alike.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(other, _)| other)
 }
 
-/// Likeness of two names, from 0 to 1. Names of host and paths are alike whose paths are the same, or whose host is, with
-/// one path within another; all others by what must be typed to make one of the other.
+/// Likeness of two names, from 0 to 1. Names of host and paths are alike whose paths are the same, or whose host is,
+/// with one path within another; all others by what must be typed to make one of the other.
 fn likeness(a: &str, b: &str) -> f64 {
     let typed = normalized_damerau_levenshtein(&a.to_lowercase(), &b.to_lowercase());
     let (Some((a_host, a_paths)), Some((b_host, b_paths))) = (a.split_once(":/"), b.split_once(":/")) else {

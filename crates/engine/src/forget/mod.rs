@@ -152,7 +152,8 @@ pub struct ForgetSummary {
     pub held: Held,
     /// Snapshots written anew without what was excluded.
     pub snapshots_rewritten: u64,
-    /// Snapshots asked for that could not be removed or written anew (their series failed); the error was reported as a problem.
+    /// Snapshots asked for that could not be removed or written anew (their series failed); the error was reported as a
+    /// problem.
     pub snapshots_failed: u64,
     /// Containers deleted outright.
     pub containers_deleted: u64,

@@ -10,9 +10,9 @@ use siltstone_store::repository::Repository;
 
 /// Repository of another program, which is only read.
 pub trait ForeignRepository: Sync {
-    /// Returns its snapshots, as they are to be here: series, host, user, paths, tags, description, time, and an id that
-    /// is the same each time. What [`SnapshotStatistics`](siltstone_store::manifest::SnapshotStatistics) says of files
-    /// and bytes is for the progress alone.
+    /// Returns its snapshots, as they are to be here: series, host, user, paths, tags, description, time, and an id
+    /// that is the same each time. What [`SnapshotStatistics`](siltstone_store::manifest::SnapshotStatistics) says of
+    /// files and bytes is for the progress alone.
     fn snapshots(&self) -> &[SnapshotView];
 
     /// Returns the entries of a snapshot. A file that has the same content at the same path in `base` is told to be

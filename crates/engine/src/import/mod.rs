@@ -11,9 +11,9 @@
 //! records  PAX records; numbers and moments as text
 //! spool    the archive as a file that can be read anywhere: itself, or a nameless copy, decompressed
 //! ```
-//! Of an archive's, each uses those below it, none the other way round. What is kept of a member is its name and where it stands; its
-//! headers are read again when its turn comes. A catalog wants its entries in order and tar has none, so an archive
-//! that comes as a stream has to lie somewhere first.
+//! Of an archive's, each uses those below it, none the other way round. What is kept of a member is its name and where
+//! it stands; its headers are read again when its turn comes. A catalog wants its entries in order and tar has none, so
+//! an archive that comes as a stream has to lie somewhere first.
 //!
 //! What a member means is what `tar --extract` would make of it: of several members of one name the last holds, a hard
 //! link is bound to what its target was when the link came, leading slashes are dropped. A name with `..` is refused.
@@ -60,8 +60,8 @@ pub struct TarArchive {
 }
 
 impl TarArchive {
-    /// Makes an archive ready to be read anywhere in it; `name` is what messages call it. A copy, if one has to be made,
-    /// lies in the folder for temporary files of the resources, or that which suits the repository.
+    /// Makes an archive ready to be read anywhere in it; `name` is what messages call it. A copy, if one has to be
+    /// made, lies in the folder for temporary files of the resources, or that which suits the repository.
     ///
     /// # Errors
     /// [`EngineError::BadArchive`] if it cannot be read, copied or decompressed.
@@ -97,8 +97,8 @@ crate::setters::setters!(ImportOptions {
 /// again. A member that cannot be kept is told as a problem, and the rest goes on.
 ///
 /// # Errors
-/// [`EngineError::BadArchive`] if it is damaged, cut short, or has too many names for the memory; those of [`backup`]. Then
-/// there is no new snapshot.
+/// [`EngineError::BadArchive`] if it is damaged, cut short, or has too many names for the memory; those of [`backup`].
+/// Then there is no new snapshot.
 pub fn import_tar(
     repository: &Repository,
     archive: &TarArchive,

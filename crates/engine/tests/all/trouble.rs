@@ -1,6 +1,6 @@
 //! A place at a distance whose answers are lost, late or cut short, or that is busy, at each request of a backup with
-//! settling, of maintenance and of forgetting, and of the same at both ends of a loan: no snapshot is lost, and what the
-//! run says of itself is true.
+//! settling, of maintenance and of forgetting, and of the same at both ends of a loan: no snapshot is lost, and what
+//! the run says of itself is true.
 
 use crate::common::faults::{self, copy};
 use crate::common::scene::Scene;

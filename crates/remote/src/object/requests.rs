@@ -224,8 +224,8 @@ impl Requests {
         Ok(if is_ours { Look::Ours } else { Look::Others })
     }
 
-    /// Writes an object again and again, and tests that it is refused once it is there, and listed. One refusal may be a
-    /// conflict that passes, so it takes two; and where nothing is there after these, both were.
+    /// Writes an object again and again, and tests that it is refused once it is there, and listed. One refusal may be
+    /// a conflict that passes, so it takes two; and where nothing is there after these, both were.
     pub(super) async fn probe(&self) -> Result<(), StorageError> {
         let random = getrandom::u64().map_err(|error| self.io("probe", io::Error::other(error.to_string())))?;
         let path = self.prefix.clone().join(PROBES).join(format!("{random:016x}"));

@@ -2,8 +2,9 @@
 //! without a clock.
 //!
 //! ```text
-//! borrower   loan L created, durable  ->  lender's newest manifest read anew  ->  what it keeps of L is used  ->  commit
-//! lender     commit: X is unclaimed, not kept  ->  loans listed, read  ->  commit without X's containers  ->  deletion
+//! borrower   loan L created, durable  ->  lender's newest manifest read anew  ->  what it keeps of L is used  ->
+//! commit lender     commit: X is unclaimed, not kept  ->  loans listed, read  ->  commit without X's containers  ->
+//! deletion
 //! ```
 //! If L is created before the lender lists, the lender sees it, and X stays: it is lent. If L is created after, the
 //! lender's commit was before that, so the borrower, who reads later still, sees that X is not kept any more. Either
@@ -251,8 +252,8 @@ impl SeriesWriter<'_> {
         }
     }
 
-    /// Drops the lenders that nothing is borrowed of any more from `next`, which is to follow the newest manifest. Loans
-    /// of them that could not be given back go before: whoever comes later looks for none.
+    /// Drops the lenders that nothing is borrowed of any more from `next`, which is to follow the newest manifest.
+    /// Loans of them that could not be given back go before: whoever comes later looks for none.
     ///
     /// # Errors
     /// Those of listing the loans, and of deleting.

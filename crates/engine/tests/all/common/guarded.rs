@@ -50,7 +50,8 @@ impl Storage for ReadOnlyDisk {
     }
 }
 
-/// A disk that refuses objects of one kind after so many: renewals, as for a holder that sleeps or is cut off, or loans.
+/// A disk that refuses objects of one kind after so many: renewals, as for a holder that sleeps or is cut off, or
+/// loans.
 #[derive(Debug)]
 pub struct Refusing {
     disk: SimulatedDisk,
