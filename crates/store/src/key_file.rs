@@ -19,6 +19,7 @@ const PREFIX: &str = "siltstone-key-1:";
 const CONTEXT: &str = "siltstone v1 key file";
 const KEY_BYTES: usize = 32;
 const CHECKSUM_BYTES: usize = 4;
+const LINE_BYTES: usize = PREFIX.len() + 2 * KEY_BYTES + 1 + 2 * CHECKSUM_BYTES;
 
 /// The random bits of a key file; wiped from memory when dropped.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,8 +33,13 @@ impl KeyFile {
 
     /// The line that the file holds, without a line break.
     pub fn line(&self) -> Zeroizing<String> {
-        let digits = |bytes: &[u8]| Zeroizing::new(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        Zeroizing::new(format!("{PREFIX}{}:{}", *digits(self.0.as_slice()), *digits(&self.checksum())))
+        // With all its room from the start: grown in place, digits could stay behind where they were.
+        let mut line = Zeroizing::new(String::with_capacity(LINE_BYTES));
+        line.push_str(PREFIX);
+        push_hex(&mut line, self.0.as_slice());
+        line.push(':');
+        push_hex(&mut line, &self.checksum());
+        line
     }
 
     /// Reads what was given as a password; `None` if it is one.
@@ -67,6 +73,11 @@ impl fmt::Debug for KeyFile {
     }
 }
 
+fn push_hex(text: &mut String, bytes: &[u8]) {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('?');
+    text.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+}
+
 /// Reads as many bytes as there is room for; says whether the text is just these.
 fn read_hex(text: &[u8], to: &mut [u8]) -> bool {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok());
@@ -90,6 +101,7 @@ mod tests {
         let (one, two) = (KeyFile::random().unwrap(), KeyFile::random().unwrap());
         assert_ne!(one, two);
         assert_eq!(KeyFile::parse(one.line().as_bytes()).unwrap(), Some(one.clone()));
+        assert_eq!((one.line().len(), one.line().capacity()), (LINE_BYTES, LINE_BYTES));
         assert_eq!(KeyFile::parse(one.line().to_uppercase().as_bytes()).unwrap(), None, "a password like any other");
         assert_ne!(one.wrapping(&[0; 16]).bytes(), one.wrapping(&[1; 16]).bytes());
     }

@@ -10,7 +10,7 @@
 //! machine, or rights of root, are marked: ```` ```console not-run ````; how many there are is pinned below.
 //!
 //! Ids, times, sizes, counts of folders and the widths of columns differ from run to run, and are masked on both sides.
-//! `SILT_GUIDE_WRITE=1 cargo test -p siltstone-cli --test all guide::` writes what was printed into the pages instead:
+//! `SILT_GUIDE_WRITE=1 cargo test -p siltstone --test all guide::` writes what was printed into the pages instead:
 //! look at the difference before you keep it.
 
 use regex::Regex;
