@@ -80,7 +80,7 @@ impl ForeignRepository for Foreign {
     ) -> Result<Box<dyn EntrySource>, EngineError> {
         let before = base.map(|base| self.tree(base));
         let item = |(path, text): (&&'static str, &&'static str)| {
-            let content = Box::new(Text { text, path, read: self.read.clone() });
+            let content = Box::new(Text { content: text, path, read: self.read.clone() });
             let is_unchanged = before.is_some_and(|before| before.get(path) == Some(text));
             let unread = Unread::Described(Described { content, is_unchanged, is_link: false });
             let modified = Time { seconds: 5, nanoseconds: 999_999_999 };
@@ -105,7 +105,7 @@ impl EntrySource for Entries {
 }
 
 struct Text {
-    text: &'static str,
+    content: &'static str,
     path: &'static str,
     read: Arc<Mutex<Vec<String>>>,
 }
@@ -113,12 +113,12 @@ struct Text {
 impl FileContent for Text {
     fn open<'c>(&'c self, _: &EntryPath) -> io::Result<Box<dyn ContentReader + 'c>> {
         self.read.lock().expect("a lock").push(self.path.to_owned());
-        if self.text == DAMAGED {
+        if self.content == DAMAGED {
             return Err(io::Error::other("a blob is damaged"));
         }
         Ok(Box::new(TextReader {
-            spans: vec![Span::Data(self.text.len() as u64), Span::Hole(HOLE_BYTES)],
-            left: self.text.as_bytes(),
+            spans: vec![Span::Data(self.content.len() as u64), Span::Hole(HOLE_BYTES)],
+            left: self.content.as_bytes(),
         }))
     }
 }
