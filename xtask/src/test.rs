@@ -44,9 +44,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     program::run(cargo("test").args(["--quiet", "--test", "all", "exact::"]))?;
     // Alone, this program, with the feature, and `silt` would have dependencies with other features than the tests
     // have: half of all would be compiled once more.
-    program::run(cargo("build").args(["--tests", "--bin", "silt", "--bin", "xtask"]))?;
+    program::run(cargo("build").args(["--tests", "--bin", "silt", "--bin", "silt-import", "--bin", "xtask"]))?;
     let built = workspace::target()?.join("debug");
-    program::run(Command::new(built.join("xtask")).arg("short").env("XTASK_SILT", built.join("silt")))
+    let mut short = Command::new(built.join("xtask"));
+    short.arg("short").env(workspace::SILT_VARIABLE, built.join("silt"));
+    program::run(short.env(workspace::SILT_IMPORT_VARIABLE, built.join("silt-import")))
 }
 
 /// Runs short forms of what is done to the real program, the second reader, and some seconds of fuzzing.

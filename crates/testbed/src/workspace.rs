@@ -54,21 +54,26 @@ pub fn corpora() -> Result<Corpora> {
     Ok(Corpora::at(target()?.join("corpus")).installing())
 }
 
+/// Variable of the environment that names the program `silt` to be taken.
+pub const SILT_VARIABLE: &str = "XTASK_SILT";
+/// Variable of the environment that names the program `silt-import` to be taken.
+pub const SILT_IMPORT_VARIABLE: &str = "XTASK_SILT_IMPORT";
+
 /// Builds `silt` and says where it is. If `XTASK_SILT` names a program, that one is taken as it is: to compare two
 /// builds.
 pub fn build_silt(build: Build) -> Result<PathBuf> {
-    if let Some(program) = std::env::var_os("XTASK_SILT") {
+    built(SILT_VARIABLE, "siltstone", "silt", build)
+}
+
+/// Builds `silt-import` and says where it is. `XTASK_SILT_IMPORT` may name it as well.
+pub fn build_silt_import(build: Build) -> Result<PathBuf> {
+    built(SILT_IMPORT_VARIABLE, "siltstone-import", "silt-import", build)
+}
+
+fn built(variable: &str, package: &str, program: &str, build: Build) -> Result<PathBuf> {
+    if let Some(program) = std::env::var_os(variable) {
         return Ok(PathBuf::from(program));
     }
-    built("siltstone", "silt", build)
-}
-
-/// Builds `silt-import` and says where it is.
-pub fn build_silt_import(build: Build) -> Result<PathBuf> {
-    built("siltstone-import", "silt-import", build)
-}
-
-fn built(package: &str, program: &str, build: Build) -> Result<PathBuf> {
     install::ensure(&[install::COMPILER])?;
     let mut command = cargo();
     command.args(["build", "--package", package, "--bin", program]);

@@ -31,7 +31,7 @@ use std::process::Command;
 /// Options: what the packages say of where they come from, and the trial.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Maker of the packages, as "Name <address>"; otherwise DEBFULLNAME and DEBEMAIL, or else git's user.name and
+    /// Maker of the packages, as `Name <address>`; otherwise DEBFULLNAME and DEBEMAIL, or else git's user.name and
     /// user.email.
     #[arg(long, value_name = "MAKER")]
     maintainer: Option<String>,

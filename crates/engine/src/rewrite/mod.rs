@@ -1,5 +1,5 @@
-//! Snapshots without what a filter excludes: looking what that is ([`excluded_of`]), and catalogs that lack it
-//! ([`rewrite_snapshots`]).
+//! Snapshots without what a filter excludes: looking what that is (`excluded_of`), and catalogs that lack it
+//! (`rewrite_snapshots`).
 //!
 //! Only metadata is read and written. A file that stays keeps its recipe, so the chunks of its content keep their
 //! numbers; nodes that are as they were are used again, and of the others each is stored once, however many snapshots
