@@ -210,7 +210,7 @@ fn from_restic(history: &History, silt: &Tool, silt_import: &Path, work: &Path) 
     killed_after(&mut import(&[]), Duration::from_millis(1500))?;
     let cost = program::measured(&mut import(&[]))?;
     let (again, said) = program::measured_saying(&mut import(&[]))?;
-    let expected = format!("{} are here already", history.labels.len());
+    let expected = format!("{} here already", history.labels.len());
     ensure!(said.contains("imported 0 snapshots") && said.contains(&expected), "the import was made again:\n{said}");
     let (verify, said) = program::measured_saying(&mut import(&["--verify"]))?;
     let expected = format!("{} are the same as in restic", history.labels.len());
