@@ -141,7 +141,7 @@ fn make_odd(odd: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a program has kept of the versions.
+/// History of the versions as a program has kept it.
 struct History {
     repository: Repository,
     source: PathBuf,

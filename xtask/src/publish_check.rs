@@ -14,7 +14,7 @@ pub(crate) struct Options {
 
 /// Largest package of one crate, compressed, in KiB: test data does not belong into what everybody downloads.
 const KIB_MAX: f64 = 512.0;
-/// What cargo warns of in every rehearsal.
+/// Warnings of cargo in every rehearsal.
 const REHEARSAL: &str = "warning: aborting upload due to dry run";
 
 /// Rehearses; fails on a warning, and on a crate that is too large.
@@ -51,7 +51,7 @@ mod tests {
     use serde_json::Value;
     use std::fs;
 
-    /// What cargo says of our own crates that are to be published.
+    /// Packages that are to be published, as cargo describes them.
     fn published() -> Vec<Value> {
         let metadata = workspace::metadata().unwrap();
         let packages = metadata["packages"].as_array().unwrap().iter();

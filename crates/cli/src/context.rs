@@ -120,7 +120,7 @@ pub(crate) struct Context {
     pub(crate) traffic: Traffic,
     /// The password that was asked for, for what else the command does with the repository.
     pub(crate) answer: OnceCell<Password>,
-    /// What the command counted.
+    /// Counts of the command.
     pub(crate) figures: Figures,
 }
 

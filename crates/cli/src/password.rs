@@ -28,7 +28,7 @@ pub(crate) enum PasswordSource {
     Empty,
     /// The user, or standard input.
     Ask,
-    /// What the user answered before.
+    /// The password that the user gave before.
     Answered(Password),
 }
 

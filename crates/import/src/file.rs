@@ -42,7 +42,7 @@ struct BlobReader<'f> {
     file: &'f BlobFile,
     /// The blob that comes next.
     next: usize,
-    /// What is left of the current one.
+    /// Rest of the current one.
     blob: Bytes,
     /// Bytes given so far.
     at: u64,

@@ -1,4 +1,4 @@
-//! What restic says of a file as silt says it.
+//! Metadata of restic's nodes in the form that silt keeps.
 
 use rustic_core::jiff::Timestamp;
 use rustic_core::repofile::{Metadata as ResticMetadata, Node};

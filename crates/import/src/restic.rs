@@ -118,7 +118,7 @@ impl ForeignRepository for Restic {
     }
 }
 
-/// What an error of the library and its causes say, in one line: without its heading, advice and backtrace.
+/// Message of an error of the library with its causes, in one line: without its heading, advice and backtrace.
 pub(crate) fn said(error: &(dyn Error + 'static)) -> String {
     let (mut text, mut cause) = (message(&error.to_string()), error.source());
     while let Some(error) = cause {

@@ -30,7 +30,7 @@ struct Level {
     before: Before,
 }
 
-/// What the snapshot before has in a folder.
+/// Nodes that the snapshot before has in a folder.
 enum Before {
     /// The same, with all beneath.
     Same,

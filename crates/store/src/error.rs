@@ -26,7 +26,7 @@ pub enum StoreError {
         untried: usize,
     },
 
-    /// What was given begins as a key file does, and is none.
+    /// The password given begins as the line of a key file does, and is none.
     #[error("the key file is damaged: a letter of its line is wrong or missing")]
     KeyFile,
 

@@ -316,7 +316,7 @@ struct Front {
     bytes: Vec<u8>,
 }
 
-/// What a slot is opened with.
+/// Secret that opens a slot: a password, or the bits of a key file.
 enum Secret<'p> {
     Password(&'p [u8]),
     KeyFile(KeyFile),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 const RECIPES: [&str; 2] = ["homebrew/silt.rb", "aur/PKGBUILD"];
-/// What stands in them for what only a release knows.
+/// Placeholders for what only a release knows.
 const PLACES: [&str; 4] = ["@VERSION@", "@HOMEPAGE@", "@SOURCE_URL@", "@SHA256@"];
 
 /// Fills them in, if it is known where the archive will lie.

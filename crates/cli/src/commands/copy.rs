@@ -88,7 +88,7 @@ fn wanted(arguments: &CopyArgs, source: &Repository, context: &Context) -> Resul
     }
 }
 
-/// What is done to snapshots, and what was done to them, in words.
+/// Verbs for what is done to snapshots: the infinitive and the participle.
 pub(super) type Words = [&'static str; 2];
 
 const COPY: Words = ["copy", "copied"];

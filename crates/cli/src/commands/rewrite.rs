@@ -87,7 +87,7 @@ impl RewriteArgs {
         Ok(if self.purge { options.with_rewrite_threshold(0.0) } else { options })
     }
 
-    /// What the command is about, live or deleted.
+    /// The snapshots that the command is about, live or deleted.
     fn filters(&self) -> [SnapshotFilter; 2] {
         [false, true].map(|deleted| self.filter.filter().with_deleted(deleted))
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a profile.
+//! Errors of profiles.
 
 use std::io;
 use std::path::PathBuf;

@@ -114,7 +114,7 @@ impl Profile {
         ProfileError::NoneChosen { looked_at: file::places(DEFAULT) }
     }
 
-    /// What is to run around a command.
+    /// Returns the hooks around a command.
     pub(crate) fn hooks(&self, command: &str) -> Hooks {
         self.settings.hooks.get(command).cloned().unwrap_or_default()
     }
@@ -182,7 +182,7 @@ pub(crate) struct Asked {
     pub(crate) parts: Vec<Part>,
 }
 
-/// What is asked for is not understood.
+/// Errors of reading the command line with its profile.
 pub(crate) enum NotUnderstood {
     /// The command line; or a question that is answered.
     Line(clap::Error),

@@ -85,11 +85,11 @@ pub(crate) fn variable_before(option: &str) -> Option<&'static str> {
     group(option)?.variables.iter().copied().find(|name| environment::variable(name).is_some())
 }
 
-/// What the command line gave.
+/// Options that the command line gave.
 pub(super) struct Given<'g> {
     /// The command that is to run, with the options of all commands.
     command: Command,
-    /// What it was given.
+    /// Its values.
     matches: &'g ArgMatches,
 }
 

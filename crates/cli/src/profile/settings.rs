@@ -62,7 +62,7 @@ pub(super) struct Settings {
     pub(super) global: Vec<Setting>,
     /// By command.
     pub(super) own: BTreeMap<String, Vec<Setting>>,
-    /// What each source of a backup adds.
+    /// Settings that each source of a backup adds.
     pub(super) sources: Vec<Vec<Setting>>,
     pub(super) hooks: BTreeMap<String, Hooks>,
     pub(super) schedules: BTreeMap<String, String>,
@@ -70,7 +70,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// What holds for all commands and is not given in another way for one of them.
+    /// Settings for all commands that none of them gives in another way.
     pub(super) fn global_below(&self, own: &[Setting]) -> Vec<Setting> {
         let is_rival = |setting: &Setting| own.iter().any(|own| rivals(&own.option).contains(&&*setting.option));
         self.global.iter().filter(|setting| !is_rival(setting)).cloned().collect()

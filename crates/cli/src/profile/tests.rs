@@ -1,4 +1,4 @@
-//! What a table becomes, and what is refused.
+//! Tests of profiles: settings made of tables, and tables that are refused.
 
 use super::*;
 use clap::CommandFactory;

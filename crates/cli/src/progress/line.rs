@@ -72,7 +72,7 @@ impl Reading<'_> {
         format!("[{began}] {:.2}%{speed}  {bytes} / {}  {total}{eta}", percent(self.counts), brief(bytes_total))
     }
 
-    /// What only some work has to say; `None` if there is nothing.
+    /// Text that only some work has; `None` if there is none.
     fn details(&self) -> Option<String> {
         let Counts { bytes_duplicate, problems, transfer, .. } = *self.counts;
         let parts = [

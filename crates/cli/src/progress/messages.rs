@@ -33,7 +33,7 @@ impl Work {
         matches!(self, Self::Dump | Self::Forget | Self::Label | Self::Rewrite | Self::Undelete)
     }
 
-    /// What its counts of files are of.
+    /// The noun for its counts of files.
     pub(super) fn noun(self) -> &'static str {
         if matches!(self, Self::Check | Self::Maintain | Self::Repair) { "container" } else { "file" }
     }

@@ -3,7 +3,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What stands for what was cut out.
+/// Mark in place of what was cut out.
 const CUT: &str = "...";
 
 /// The text, with as much cut out of its middle as it takes to fit. The end of a path says more than its middle.

@@ -1,4 +1,4 @@
-//! What a run counted, under names whose last word is the unit.
+//! Figures: counts of a run, under names whose last word is the unit.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default, Debug)]
 pub(crate) struct Figures(Mutex<Counted>);
 
-/// What was counted.
+/// Counts of a run.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Counted {
     pub(super) numbers: BTreeMap<&'static str, u64>,

@@ -1,4 +1,4 @@
-//! What runs by itself: hooks around a command, the record of its last run, metrics, notifications, schedules.
+//! Runs without a person: hooks around a command, the record of its last run, metrics, notifications, schedules.
 
 use crate::common::{Ran, Sandbox, content, ran};
 use crate::profiles::{access, profile, run_by_profile};

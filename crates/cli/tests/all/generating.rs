@@ -4,7 +4,7 @@ use crate::common::Sandbox;
 use std::path::Path;
 use std::process::Command;
 
-/// What `program` complains of; `None` where there is no such program.
+/// Returns the complaints of `program`; `None` where there is no such program.
 fn complaints(program: &str, words: &[&str], file: &Path) -> Option<String> {
     let output = Command::new(program).args(words).arg(file).output().ok()?;
     assert!(output.status.success(), "{program} {}: {output:?}", file.display());

@@ -170,7 +170,7 @@ fn free_port() -> String {
 
 const MARK: &str = "-- the next command of the page --";
 
-/// What every page finds: some files of a person who works.
+/// Files that every page finds: those of a person who works.
 const SOURCE: &str = r#"
 umask 022
 mkdir -p work/letters photos

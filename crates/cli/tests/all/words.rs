@@ -1,4 +1,4 @@
-//! What people read: notices, counts and errors, each said once.
+//! Words that people read: notices, counts and errors, each said once.
 
 use crate::common::Sandbox;
 

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct Affected {
     /// The snapshot.
     pub snapshot: SnapshotView,
-    /// What it would lose.
+    /// Entries that it would lose.
     pub excluded: Excluded,
 }
 

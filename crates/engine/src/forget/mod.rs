@@ -80,7 +80,7 @@ pub struct ForgetOptions {
     pub compression_level: i32,
     /// Snapshots that are marked as deleted rather than removed, and marks that end.
     pub marking: Marking,
-    /// What snapshots are to lose that stay.
+    /// Filter of what snapshots that stay are to lose.
     pub(crate) exclude: Option<PathFilter>,
 }
 

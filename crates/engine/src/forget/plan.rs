@@ -14,7 +14,7 @@ use siltstone_store::repository::Repository;
 use siltstone_store::{SnapshotId, StoreError};
 use std::collections::BTreeSet;
 
-/// What a run will do.
+/// Plan of a run.
 pub(super) struct Plan {
     /// The manifest once the choice is applied to it, without dead containers, and what it lets go of.
     pub(super) left: Left,

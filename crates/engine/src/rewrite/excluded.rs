@@ -1,4 +1,4 @@
-//! What a filter excludes of snapshots, counted.
+//! Counts of what a filter excludes of snapshots.
 
 use crate::chunks::ChunkSource;
 use crate::fs::{EntrySelection, PathFilter};
@@ -109,7 +109,7 @@ struct Counted<'m> {
     excluded: Excluded,
 }
 
-/// What each snapshot has that is excluded, or why that is not known.
+/// Counts of what is excluded, for each snapshot, or why they are not known.
 type ById = Vec<(SnapshotId, Result<Excluded, StoreError>)>;
 
 /// Counts what the filter excludes of each of these snapshots of a series, oldest first; the error of one whose catalog

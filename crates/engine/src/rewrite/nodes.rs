@@ -26,7 +26,7 @@ pub(super) struct Nodes<'a> {
     plain: Vec<u8>,
     encoder: RegionEncoder,
     packer: Packer<'a>,
-    /// What the current snapshot uses.
+    /// Metadata chunks that the current snapshot uses.
     used: RoaringTreemap,
     /// Hash of all that it was given so far.
     given: [u8; FINGERPRINT_BYTES],

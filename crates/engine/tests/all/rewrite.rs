@@ -34,7 +34,7 @@ fn history() -> Scene {
     scene
 }
 
-/// What is left of a tree without what lies at or below a name.
+/// Returns a tree without what lies at or below a name.
 fn without(tree: &Tree, name: &str) -> Tree {
     let below = format!("{name}/");
     let stays = |found: &[u8]| found != name.as_bytes() && !found.starts_with(below.as_bytes());
@@ -64,7 +64,7 @@ fn manifest(sandbox: &Sandbox) -> Manifest {
     sandbox.repository().manifests().expect("manifests").remove(0)
 }
 
-/// What a snapshot says that a rewrite must leave alone.
+/// Fields of a snapshot that a rewrite must leave alone.
 fn said(snapshot: &Snapshot) -> impl PartialEq + std::fmt::Debug {
     let Snapshot { time, made, host, user, paths, tags, description, partial, deleted, .. } = snapshot.clone();
     ((time, made, host, user, paths), (tags, description, partial, deleted), snapshot.id.0[..16].to_vec())

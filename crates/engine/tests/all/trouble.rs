@@ -99,7 +99,7 @@ fn maintenance_with_trouble_at_any_request_costs_no_snapshot() {
 struct Lent {
     scene: Scene,
     lender: SnapshotId,
-    /// The same as the lender's before there is one.
+    /// The borrower's tree, which is the lender's before there is one.
     borrower: SnapshotId,
 }
 

@@ -33,7 +33,7 @@ const REQUEST_BYTES_MAX: usize = 64 << 10;
 const PIECE_BYTES: u32 = 256 << 10;
 /// Bytes of a list that are gathered to one piece.
 const LIST_BYTES: usize = 32 << 10;
-/// What can be asked for.
+/// Methods that are answered.
 const METHODS: &str = "OPTIONS, GET, HEAD, PROPFIND";
 
 /// Name and password that are asked for.
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct Service {
     pub(super) tree: Tree,
     pub(super) credentials: Option<Credentials>,

@@ -35,7 +35,7 @@ pub(super) fn address_in(folder: &str, name: &[u8], is_folder: bool) -> String {
     format!("{folder}{}{}", percent_encode(name, ENCODED), if is_folder { "/" } else { "" })
 }
 
-/// What is told of the resource at an address.
+/// Properties of the resource at an address, as XML.
 pub(super) fn response(address: &str, properties: &Properties) -> String {
     let mut text = format!("<D:response><D:href>{address}</D:href><D:propstat><D:prop>");
     match &properties.file {

@@ -4,7 +4,7 @@
 //! server    listener, connections and their bounds         answer    a request, and what is answered
 //! tree      what a path leads to, and what is in it        listing   folders as XML and as a page
 //! ```
-//! What is read blocks, so each answer is made on a thread of its own, and handed on in pieces.
+//! Reading blocks, so each answer is made on a thread of its own, and handed on in pieces.
 
 mod answer;
 mod body;

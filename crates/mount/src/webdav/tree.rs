@@ -1,4 +1,4 @@
-//! What paths lead to: the folders above the snapshots, and what is in these.
+//! Resources that paths lead to: the folders above the snapshots, and what is in these.
 //!
 //! `WebDAV` knows files and folders only. The links `latest` are shown as the folders they lead to; links, pipes and
 //! devices of a snapshot are left out.
@@ -34,7 +34,7 @@ pub(super) struct Tree {
     told: Mutex<HashSet<String>>,
 }
 
-/// What a path leads to.
+/// Resource that a path leads to.
 pub(super) enum Resource {
     /// A folder above the snapshots.
     Above(Arc<Folder>),
@@ -46,7 +46,7 @@ pub(super) enum Resource {
     File(Arc<SnapshotView>, Entry),
 }
 
-/// What is told of a file or a folder.
+/// Properties of a file or a folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Properties {
     /// When it was changed; not known of folders above the snapshots.
@@ -55,7 +55,7 @@ pub(super) struct Properties {
     pub(super) file: Option<FileProperties>,
 }
 
-/// What is told of a file.
+/// Properties of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct FileProperties {
     pub(super) size: u64,
@@ -193,7 +193,7 @@ impl Tree {
     /// Reads of a file, and ahead of who reads it.
     ///
     /// # Errors
-    /// What cannot be read; it is told.
+    /// Fails with what cannot be read; it is told.
     pub(super) fn read(&self, file: &Arc<OpenFile>, path: &EntryPath, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
         self.read_ahead.follow(file, offset, bytes);
         file.read(offset, bytes).inspect_err(|error| {
@@ -203,7 +203,7 @@ impl Tree {
 }
 
 impl Resource {
-    /// What is told of it.
+    /// Returns its properties.
     pub(super) fn properties(&self) -> Properties {
         match self {
             Self::Above(_) => Properties { modified: None, file: None },
@@ -213,12 +213,12 @@ impl Resource {
     }
 }
 
-/// What a name in a folder stands for; of a link, what it leads to.
+/// Finds a name in a folder; of a link, what it leads to.
 fn place_in(folder: &Folder, name: &[u8]) -> Option<Place> {
     followed(folder, folder.get(name)?)
 }
 
-/// What a link in a folder leads to, which lies in the folder or below it; anything else is itself.
+/// Follows a link to what lies in the folder or below it; anything else is itself.
 fn followed(folder: &Folder, place: &Place) -> Option<Place> {
     let Place::Link(target) = place else { return Some(place.clone()) };
     let mut names = target.split(|byte| *byte == b'/');

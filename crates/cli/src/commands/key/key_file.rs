@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 /// needs it.
 ///
 /// # Errors
-/// What is there is no key file, or cannot be read; the file cannot be made.
+/// Fails if the file is there and is no key file, or cannot be read or made.
 pub(super) fn read_or_make(path: &Path) -> Result<Password, CliError> {
     let key = KeyFile::random()?;
     match make(path, &key) {

@@ -5,7 +5,7 @@ use super::job::Job;
 use super::tool::{ToolError, run};
 use std::borrow::Cow;
 
-/// What `crontab` says where the user has none; the second is busybox.
+/// Messages of `crontab` for a user who has none; the second is busybox's.
 const NONE: [&str; 2] = ["no crontab for", "No such file or directory"];
 /// Names of days, from Sunday on as cron counts them.
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];

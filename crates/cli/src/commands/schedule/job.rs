@@ -1,4 +1,4 @@
-//! What a scheduler is to run, and when.
+//! Jobs: a command that a scheduler is to run, and when.
 
 use super::ScheduleError;
 use crate::environment;

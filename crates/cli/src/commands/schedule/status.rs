@@ -1,4 +1,4 @@
-//! What is installed, when it runs next, and how it went last.
+//! Status of schedules: installed jobs, their next run, and how the last one went.
 
 use super::job::Job;
 use super::{ScheduleError, Scheduler, cron};

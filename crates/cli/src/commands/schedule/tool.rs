@@ -18,7 +18,7 @@ impl ToolError {
         matches!(self, Self::NotStarted { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
-    /// What the program said, if it ran.
+    /// Output of the program, if it ran.
     pub(super) fn said(&self) -> &str {
         match self {
             Self::Failed { said, .. } => said,
