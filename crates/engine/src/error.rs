@@ -213,8 +213,8 @@ pub enum EngineError {
     },
     /// A file with several names changed, and the list does not mention all of them.
     #[error(
-        "'/{listed}' changed, and '/{other}' is another name of the same file that the list of changes does not mention; \
-         list all its names, or make a full backup"
+        "'/{listed}' changed, and '/{other}' is another name of the same file that the list of changes does not \
+         mention; list all its names, or make a full backup"
     )]
     UnlistedName {
         /// The name listed.
@@ -236,8 +236,8 @@ pub enum EngineError {
     },
     /// The source lost most of what it had, or all. No snapshot was made.
     #[error(
-        "the source has shrunk: {files} of {files_before} files and {bytes} of {bytes_before} bytes are left since snapshot \
-         {snapshot}; no snapshot was made"
+        "the source has shrunk: {files} of {files_before} files and {bytes} of {bytes_before} bytes are left since \
+         snapshot {snapshot}; no snapshot was made"
     )]
     SourceShrunk {
         /// Short id of the snapshot it was compared with.
@@ -288,8 +288,8 @@ pub enum EngineError {
     },
     /// The repository's state contradicts what this machine saw of it.
     #[error(
-        "{}: an older copy of the repository was brought back, or part of it was deleted; bring the newer one back, see \
-         what 'silt repair' finds of it, or accept the loss and go on with what is there",
+        "{}: an older copy of the repository was brought back, or part of it was deleted; bring the newer one back, \
+         see what 'silt repair' finds of it, or accept the loss and go on with what is there",
         .losses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     )]
     HistoryLost {
@@ -304,8 +304,8 @@ pub enum EngineError {
     },
     /// Part of a snapshot that was to be copied cannot be read, so that no copy of it was made.
     #[error(
-        "snapshot {snapshot} of the source repository is not copied: {problems} of its entries cannot be read; check and \
-         repair the source repository, then copy again"
+        "snapshot {snapshot} of the source repository is not copied: {problems} of its entries cannot be read; check \
+         and repair the source repository, then copy again"
     )]
     CopyIncomplete {
         /// Short id of the snapshot.

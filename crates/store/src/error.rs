@@ -27,7 +27,9 @@ pub enum StoreError {
     },
 
     /// The password given begins as the line of a key file does, and is none.
-    #[error("the key file is damaged: a letter of its line is wrong or missing")]
+    #[error(
+        "the key file is damaged: a letter of its line is wrong or missing; give the line as it was made, or another key"
+    )]
     KeyFile,
 
     /// Trying a password on a key slot demands more than is allowed; nothing of it was paid.

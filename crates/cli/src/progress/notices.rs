@@ -40,8 +40,8 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::NewSeries { series, resembles: Some(other) } => {
             let [series, other] = [series, other].map(|name| visible(name.as_bytes()));
             let text = format!(
-                "this begins the series '{series}', beside '{other}', which it resembles; if it is to continue that one, \
-                 use --series '{other}'"
+                "this begins the series '{series}', beside '{other}', which it resembles; if it is to continue that \
+                 one, use --series '{other}'"
             );
             note("new_series", &text)
         }
@@ -119,8 +119,8 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::ContainersLeft { containers, reason: None } => note(
             "containers_left",
             &format!(
-                "left because this client may not delete: {} that no snapshot needs any more; a later 'silt maintain' of \
-                 one that may deletes what is left",
+                "left because this client may not delete: {} that no snapshot needs any more; a later 'silt maintain' \
+                 of one that may deletes what is left",
                 counted(*containers, "container")
             ),
         ),
@@ -144,8 +144,8 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::PassedOver { object, reason } => warning(
             "passed_over",
             format!(
-                "{object} stays as it is, not moved to where it belongs: {reason}; 'silt check' tells what is hit: put the object back from a \
-                 copy of the repository, or forget the snapshots that need it"
+                "{object} stays as it is, not moved to where it belongs: {reason}; 'silt check' tells what is hit: put \
+                 the object back from a copy of the repository, or forget the snapshots that need it"
             ),
         ),
         Notice::OnlyLookedRight { path, reason } => warning(
@@ -170,16 +170,16 @@ pub(super) fn describe(notice: &Notice) -> Words {
         Notice::ContainersLost { chunks } => warning(
             "containers_lost",
             format!(
-                "containers of this series are missing or cut short, which costs {}; what the source still has of it is \
-                 stored again; 'silt check' tells which snapshots are hit",
+                "containers of this series are missing or cut short, which costs {}; what the source still has of it \
+                 is stored again; 'silt check' tells which snapshots are hit",
                 counted(*chunks, "chunk")
             ),
         ),
         Notice::IndexUnreadable { reason } => warning(
             "index_unreadable",
             format!(
-                "the index of a container cannot be read, its chunks are stored again where the source still has them: {reason}; \
-                 'silt check' tells which snapshots are hit"
+                "the index of a container cannot be read, its chunks are stored again where the source still has them: \
+                 {reason}; 'silt check' tells which snapshots are hit"
             ),
         ),
     }

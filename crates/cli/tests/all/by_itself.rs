@@ -279,8 +279,8 @@ fn what_is_scheduled_no_more_is_removed_with_the_next_install() {
 #[test]
 fn cron_gets_lines_of_its_own_and_keeps_all_others() {
     let sandbox = with_profile(SCHEDULES);
-    let crontab = "case $1 in -l) cat crontab 2>/dev/null || { echo no crontab for me >&2; exit 1; };; -r) rm crontab;; \
-                   -) cat > crontab;; esac";
+    let crontab = "case $1 in -l) cat crontab 2>/dev/null || { echo no crontab for me >&2; exit 1; };; -r) rm \
+                   crontab;; -) cat > crontab;; esac";
     fake(&sandbox, "crontab", crontab);
     let others = "MAILTO=me\n0 1 * * * mine\n";
     fs::write(sandbox.path("crontab"), others).expect("written");
