@@ -6,7 +6,8 @@ use crate::folders::Place;
 use crate::listing::{Listed, OpenDirectory};
 use crate::nodes::{Node, Nodes, Top, number_of_top};
 use crate::snapshots::{Catalogue, lock};
-use crate::{MountError, MountOptions, Tell};
+use crate::told::Told;
+use crate::{MountError, MountOptions};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
     LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen,
@@ -17,7 +18,7 @@ use siltstone_engine::EngineError;
 use siltstone_store::Time;
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::repository::Repository;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::num::NonZeroUsize;
@@ -34,8 +35,6 @@ const ABOVE_VALID: Duration = Duration::from_secs(1);
 const ENTRIES_MAX: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Files whose extents, and where they are being read, are kept.
 const FILES_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
-/// Problems remembered so that each is told once.
-const TOLD_MAX: usize = 1000;
 /// Threads that read ahead.
 const READ_AHEAD_THREADS: usize = 2;
 
@@ -50,8 +49,7 @@ pub(crate) struct Snapshots {
     directories: Mutex<HashMap<u64, Arc<OpenDirectory>>>,
     handles: AtomicU64,
     read_ahead: ReadAhead,
-    tell: Tell,
-    told: Mutex<HashSet<String>>,
+    told: Told,
     mounted: Time,
 }
 
@@ -74,12 +72,11 @@ impl Snapshots {
             directories: Mutex::default(),
             handles: AtomicU64::new(1),
             read_ahead: ReadAhead::start(READ_AHEAD_THREADS, options.memory_bytes / 8).map_err(failed)?,
-            tell: options.tell,
-            told: Mutex::default(),
+            told: Told::new(options.tell),
             mounted: Time { seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanoseconds: 0 },
             catalogue,
         };
-        shown.tell_all(damage);
+        shown.told.all(damage);
         Ok(shown)
     }
 
@@ -88,26 +85,12 @@ impl Snapshots {
         &self.nodes
     }
 
-    fn tell_all(&self, problems: Vec<String>) {
-        for problem in problems {
-            self.tell_once(problem);
-        }
-    }
-
-    fn tell_once(&self, text: String) {
-        let mut told = lock(&self.told);
-        if told.len() < TOLD_MAX && !told.contains(&text) {
-            (self.tell)(&text);
-            told.insert(text);
-        }
-    }
-
     /// The number by which an error is known to programs; what is wrong is told once.
     fn errno(&self, what: &[u8], error: &EngineError) -> Errno {
         match error {
             EngineError::NoSuchPath { .. } | EngineError::NoSnapshot { .. } => Errno::ENOENT,
             _ => {
-                self.tell_once(format!("/{}: {error}", what.escape_ascii()));
+                self.told.once(format!("/{}: {error}", what.escape_ascii()));
                 Errno::EIO
             }
         }
@@ -134,7 +117,7 @@ impl Snapshots {
 
     fn place(&self, names: &[Vec<u8>]) -> Result<Place, Errno> {
         let (place, errors) = self.catalogue.place(names);
-        self.tell_all(errors);
+        self.told.all(errors);
         place.ok_or(Errno::ENOENT)
     }
 
@@ -226,7 +209,7 @@ impl Snapshots {
                 Some(Node::Entry { path, .. }) => path.into_bytes(),
                 _ => Vec::new(),
             };
-            self.tell_once(format!("/{}: {error}", path.escape_ascii()));
+            self.told.once(format!("/{}: {error}", path.escape_ascii()));
             Errno::EIO
         })
     }

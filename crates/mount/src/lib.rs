@@ -10,6 +10,7 @@ mod folders;
 mod listing;
 mod nodes;
 mod snapshots;
+mod told;
 pub mod webdav;
 
 pub use error::MountError;

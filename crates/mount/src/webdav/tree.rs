@@ -6,22 +6,20 @@
 use crate::content::{OpenFile, ReadAhead};
 use crate::folders::{Folder, Place};
 use crate::snapshots::{Catalogue, lock};
-use crate::{MountError, MountOptions, Tell};
+use crate::told::Told;
+use crate::{MountError, MountOptions};
 use lru::LruCache;
 use siltstone_engine::EngineError;
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::repository::Repository;
 use siltstone_store::{SnapshotId, Time};
-use std::collections::HashSet;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
 /// Files whose extents, and where they are being read, are kept.
 const FILES_MAX: NonZeroUsize = NonZeroUsize::new(256).unwrap();
-/// Problems remembered so that each is told once.
-const TOLD_MAX: usize = 1000;
 /// Threads that read ahead.
 const READ_AHEAD_THREADS: usize = 2;
 
@@ -30,8 +28,7 @@ pub(super) struct Tree {
     catalogue: Catalogue,
     files: Mutex<LruCache<(SnapshotId, EntryPath), Arc<OpenFile>>>,
     read_ahead: ReadAhead,
-    tell: Tell,
-    told: Mutex<HashSet<String>>,
+    told: Told,
 }
 
 /// Resource that a path leads to.
@@ -84,25 +81,10 @@ impl Tree {
             catalogue,
             files: Mutex::new(LruCache::new(FILES_MAX)),
             read_ahead: ReadAhead::start(READ_AHEAD_THREADS, options.memory_bytes / 8).map_err(failed)?,
-            tell: options.tell,
-            told: Mutex::default(),
+            told: Told::new(options.tell),
         };
-        tree.tell_all(damage);
+        tree.told.all(damage);
         Ok(tree)
-    }
-
-    fn tell_all(&self, problems: Vec<String>) {
-        for problem in problems {
-            self.tell_once(problem);
-        }
-    }
-
-    fn tell_once(&self, text: String) {
-        let mut told = lock(&self.told);
-        if told.len() < TOLD_MAX && !told.contains(&text) {
-            (self.tell)(&text);
-            told.insert(text);
-        }
     }
 
     fn missing(&self, path: Option<&EntryPath>, error: &EngineError) -> Missing {
@@ -110,14 +92,14 @@ impl Tree {
             return Missing::NotFound;
         }
         let path = path.map_or(&b""[..], EntryPath::as_bytes).escape_ascii();
-        self.tell_once(format!("/{path}: {error}"));
+        self.told.once(format!("/{path}: {error}"));
         Missing::Unreadable
     }
 
     /// Follows a path from the topmost folder.
     pub(super) fn find(&self, names: &[Vec<u8>]) -> Result<Resource, Missing> {
         let (root, errors) = self.catalogue.folders();
-        self.tell_all(errors);
+        self.told.all(errors);
         let mut folder = root;
         for (at, name) in names.iter().enumerate() {
             match place_in(&folder, name).ok_or(Missing::NotFound)? {
@@ -197,7 +179,7 @@ impl Tree {
     pub(super) fn read(&self, file: &Arc<OpenFile>, path: &EntryPath, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
         self.read_ahead.follow(file, offset, bytes);
         file.read(offset, bytes).inspect_err(|error| {
-            self.tell_once(format!("/{}: {error}", path.as_bytes().escape_ascii()));
+            self.told.once(format!("/{}: {error}", path.as_bytes().escape_ascii()));
         })
     }
 }
