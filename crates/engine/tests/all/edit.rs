@@ -19,6 +19,10 @@ pub(crate) struct Text {
 }
 
 impl Text {
+    pub(crate) fn noise(seed: u64, bytes: usize) -> Self {
+        Self { seed, bytes, repeats: false }
+    }
+
     fn make(self) -> Vec<u8> {
         if self.repeats {
             let line = crate::common::noise(self.seed, 50);
