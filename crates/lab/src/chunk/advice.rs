@@ -37,7 +37,7 @@ impl Choice {
             average: finding.median("average_bytes")?,
             stored_chunks: finding.median("stored_chunks")?,
             data_bytes: finding.median("data_bytes")?,
-            gb_per_s: finding.median("gb_per_s")?,
+            gb_per_s: finding.median("gb_per_s").unwrap_or(0.0),
         })
     }
 

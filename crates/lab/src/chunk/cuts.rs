@@ -62,7 +62,7 @@ impl Cuts {
     #[must_use]
     pub fn and(self, other: &Self) -> Self {
         let mut digest = self.digest;
-        digest.add_number(other.digest.0);
+        digest.add_number(other.digest.folded);
         Self {
             bytes: self.bytes + other.bytes,
             count: self.count + other.count,
@@ -147,9 +147,13 @@ fn is_one_value(chunk: &[u8]) -> bool {
     chunk.len() < 2 || chunk[1..] == chunk[..chunk.len() - 1]
 }
 
-/// Lengths in order, folded into a number: what two forms must agree in. Cheap enough to be part of what is timed.
+/// Lengths in order, folded into a number: what two forms must agree in; and how many there were. Cheap enough to be
+/// part of what is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Digest(u64);
+pub struct Digest {
+    folded: u64,
+    count: u64,
+}
 
 impl Digest {
     /// Returns the digest of the chunks that `chunker` cuts `data` into.
@@ -170,7 +174,7 @@ impl Digest {
 
     /// Returns the digest of one number.
     pub fn of_number(number: u64) -> Self {
-        Self(number)
+        Self { folded: number, count: 1 }
     }
 
     /// One more length.
@@ -178,9 +182,15 @@ impl Digest {
         self.add_number(length as u64);
     }
 
+    /// The mean of the lengths, which are those of all chunks of so many bytes.
+    pub fn average(self, bytes: usize) -> f64 {
+        as_float(bytes as u64) / as_float(self.count.max(1))
+    }
+
     fn add_number(&mut self, number: u64) {
         // Odd and dense, so that nothing is lost.
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        self.folded = (self.folded ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        self.count += 1;
     }
 }
 

@@ -21,11 +21,13 @@ const LEADER: &str = "rabin";
 /// AE's Figure 4: extremes, with and without a largest size. The paper's values are of eight bytes.
 const EXTREMES: [&str; 4] = ["ae8-max", "ae8-min", "ae8-max-t", "ae8-min-t"];
 /// AE's Figure 5.
-const COMPARED: [&str; 4] = [LEADER, "maxp", "ae8-max", "ae8-opt2-eighth"];
+const COMPARED: [&str; 4] = [LEADER, "maxp8", "ae8-max", "ae8-opt2-eighth"];
 /// All that are measured.
-const METHODS: [&str; 13] = [
+const METHODS: [&str; 15] = [
     LEADER,
+    "maxp8",
     "maxp",
+    "maxp-t",
     "ae8-max",
     "ae8-min",
     "ae8-max-t",

@@ -38,6 +38,19 @@ pub fn gb_per_s(bytes: usize, seconds: f64) -> f64 {
     as_float(bytes as u64) / 1e9 / seconds.max(1e-9)
 }
 
+/// Share of the expected size by which an average may be off before a row says so.
+const AVERAGE_OFF: f64 = 0.25;
+
+/// The sample, with a remark: how the form goes its way, and that its average is off by more than a quarter. Chunkers
+/// that make fewer chunks than asked for are faster for nothing.
+pub(super) fn remarked(sample: Sample, way: &str, average: f64, expected: u32) -> Sample {
+    let off = average / f64::from(expected) - 1.0;
+    let off = (off.abs() > AVERAGE_OFF).then(|| format!("average off by {:+.0} %", 100.0 * off));
+    let remarks: Vec<String> =
+        [Some(way.to_owned()).filter(|way| !way.is_empty()), off].into_iter().flatten().collect();
+    if remarks.is_empty() { sample } else { sample.at("remark", remarks.join("; ")) }
+}
+
 /// An algorithm at an expected size, in some of its forms, the scalar one first.
 pub(super) struct Forms<'d> {
     setup: Setup,
@@ -83,9 +96,14 @@ impl Subject for Forms<'_> {
             if digest != truth {
                 return Ok(Outcome::Wrong(format!("the form for {isa} cuts elsewhere than the scalar one")));
             }
-            let values =
-                [("gb_per_s", gb_per_s(self.data.len(), seconds)), ("ratio_to_scalar", scalar_seconds / seconds)];
-            samples.push(Sample::of(values).at("isa", self.setup.method.isa_name(*isa)));
+            let average = digest.average(self.data.len());
+            let sample = Sample::of([
+                ("gb_per_s", gb_per_s(self.data.len(), seconds)),
+                ("ratio_to_scalar", scalar_seconds / seconds),
+                ("average_bytes", average),
+            ]);
+            let Setup { method, expected } = self.setup;
+            samples.push(remarked(sample.at("isa", method.isa_name(*isa)), method.way(*isa), average, expected));
         }
         Ok(Outcome::Right(samples))
     }

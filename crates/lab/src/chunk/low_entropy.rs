@@ -18,9 +18,10 @@ use serde_json::json;
 /// Expected sizes of the table, bytes; the first two with `quick`.
 const EXPECTED: [u32; 4] = [8 << 10, 2 << 10, 4 << 10, 16 << 10];
 /// The methods of the table, whose values are of eight bytes, and those over single bytes.
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 12] = [
     UNLIMITED_RABIN,
     "rabin",
+    "maxp8",
     "maxp",
     "ae8-max",
     "ae8-opt1",

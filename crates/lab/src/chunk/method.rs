@@ -1,8 +1,10 @@
 //! Methods of cutting: every row of `siltstone_chunk::ALGORITHMS`, and the crates to compare with, all as [`Chunker`]s.
 
 use super::outside::{FastcdcCrate, GearhashCrate};
+use super::papers::{PaperForm, limited};
+use super::throughput::FIXED;
 use anyhow::{Result, bail};
-use siltstone_chunk::{ALGORITHMS, Algorithm, Chunker, ChunkerError, Isa, Sizes};
+use siltstone_chunk::{ALGORITHMS, Algorithm, Chunker, Isa, Sizes};
 use std::sync::LazyLock;
 
 /// Keys of keyed algorithms: any will do, as long as they are the same in every run. Another key cuts elsewhere, with
@@ -20,6 +22,8 @@ pub enum Method {
     Own(&'static Algorithm),
     /// A row of ours with other limits; not among [`Method::all`].
     Derived(&'static Derived),
+    /// The form in which a paper has an algorithm; not among [`Method::all`].
+    Paper(PaperForm),
     /// The crate `fastcdc`.
     Fastcdc,
     /// The crate `gearhash`.
@@ -32,7 +36,7 @@ pub enum Method {
 pub struct Derived {
     name: &'static str,
     of: &'static Algorithm,
-    sizes: fn(u32) -> Result<Sizes, ChunkerError>,
+    sizes: fn(u32) -> Result<Sizes>,
 }
 
 /// Without limits: the paper's `Rabin_0`.
@@ -42,6 +46,8 @@ pub const UNLIMITED_RABIN: &str = "rabin-0";
 /// its program comes with (`config_8kb_fast25`, `config_simd512_8kb`: 32 KiB at 8 KiB) do. A byte above all others, as
 /// tar's headers have and text has not, leaves RAM without a cut until it comes again, which can be megabytes later.
 pub const LIMITED: [&str; 2] = ["ram-t", "maxp-t"];
+/// The same without that limit.
+const UNLIMITED: [&str; 2] = ["ram", "maxp"];
 
 /// Those there are.
 static DERIVED: LazyLock<Vec<Derived>> = LazyLock::new(|| {
@@ -52,16 +58,17 @@ static DERIVED: LazyLock<Vec<Derived>> = LazyLock::new(|| {
     let derive = |name, of: &str, sizes| {
         ALGORITHMS.iter().find(|algorithm| algorithm.name == of).map(|of| Derived { name, of, sizes })
     };
-    let four_times = |expected| Ok(Sizes::around(expected)?.without_min());
-    let limited = thresholds.into_iter().filter_map(|(name, of)| derive(name, of, largest_only));
-    let as_run = LIMITED.into_iter().zip(["ram", "maxp"]).filter_map(|(name, of)| derive(name, of, four_times));
-    derive(UNLIMITED_RABIN, "rabin", Sizes::unlimited).into_iter().chain(limited).chain(as_run).collect()
+    let by_threshold = thresholds.into_iter().filter_map(|(name, of)| derive(name, of, largest_only));
+    let as_run = LIMITED.into_iter().zip(["ram", "maxp"]).filter_map(|(name, of)| derive(name, of, limited));
+    let rabin = derive(UNLIMITED_RABIN, "rabin", |expected| Ok(Sizes::unlimited(expected)?));
+    rabin.into_iter().chain(by_threshold).chain(as_run).collect()
 });
 
 impl Method {
     /// The one of that name, derived ones included.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::all().chain(DERIVED.iter().map(Self::Derived)).find(|method| method.name() == name)
+        let others = DERIVED.iter().map(Self::Derived).chain(PaperForm::ALL.map(Self::Paper));
+        Self::all().chain(others).find(|method| method.name() == name)
     }
 
     /// Those of these names.
@@ -85,6 +92,13 @@ impl Method {
         Self::all().chain(Self::named(&LIMITED))
     }
 
+    /// Returns the methods of which time is taken: RAM and MAXP as [`LIMITED`], for without a limit their chunks can be
+    /// a hundred times as long as asked for; the papers' own forms; and not [`FIXED`], which looks at no byte.
+    pub fn timed() -> impl Iterator<Item = Self> {
+        let is_timed = |method: &Self| method.name() != FIXED && !UNLIMITED.contains(&method.name());
+        Self::all().filter(is_timed).chain(Self::named(&LIMITED)).chain(PaperForm::ALL.map(Self::Paper))
+    }
+
     /// All there are, ours first.
     pub fn all() -> impl Iterator<Item = Self> {
         ALGORITHMS.iter().map(Self::Own).chain([Self::Fastcdc, Self::Gearhash])
@@ -106,6 +120,7 @@ impl Method {
         match self {
             Self::Own(algorithm) => algorithm.name,
             Self::Derived(derived) => derived.name,
+            Self::Paper(form) => form.name(),
             Self::Fastcdc => FastcdcCrate::NAME,
             Self::Gearhash => GearhashCrate::NAME,
         }
@@ -128,7 +143,8 @@ impl Method {
     }
 
     fn is_vector(self) -> bool {
-        self.algorithm().is_some_and(|algorithm| algorithm.vector)
+        matches!(self, Self::Paper(form) if form.is_vector())
+            || self.algorithm().is_some_and(|algorithm| algorithm.vector)
     }
 
     /// The row of ours it is, or is derived from.
@@ -136,17 +152,28 @@ impl Method {
         match self {
             Self::Own(algorithm) => Some(algorithm),
             Self::Derived(derived) => Some(derived.of),
-            Self::Fastcdc | Self::Gearhash => None,
+            Self::Paper(_) | Self::Fastcdc | Self::Gearhash => None,
         }
     }
 
     /// Returns the name of its form for `isa` in the column `isa`.
     pub fn isa_name(self, isa: Isa) -> &'static str {
         match self {
-            Self::Own(_) | Self::Derived(_) => isa.name(),
+            Self::Own(_) | Self::Derived(_) | Self::Paper(_) => isa.name(),
             Self::Fastcdc => "scalar",
             // It looks for the best it has by itself.
             Self::Gearhash => "its best",
+        }
+    }
+
+    /// Returns how its form for `isa` goes another way than the scalar one, in words; nothing if both look at the same
+    /// bytes. AE over single bytes and RAM stop where no byte can be beyond what they found.
+    pub(super) fn way(self, isa: Isa) -> &'static str {
+        let Some(algorithm) = self.algorithm().filter(|_| isa != Isa::SCALAR) else { return "" };
+        match algorithm.name {
+            "ae-max" | "ae-min" | "ae-opt2-half" | "ae-opt2-quarter" | "ae-opt2-eighth" | "ram" => "with early exit",
+            "maxp" => "by cells of 64 bytes",
+            _ => "",
         }
     }
 
@@ -173,6 +200,7 @@ impl Method {
         Ok(match self {
             Self::Own(algorithm) => algorithm.make(algorithm.usual_sizes(expected)?, key, isa),
             Self::Derived(Derived { of, sizes, .. }) => of.make(sizes(expected)?, key, isa),
+            Self::Paper(form) => form.chunker(expected, isa)?,
             Self::Fastcdc => Box::new(FastcdcCrate::new(expected)?),
             Self::Gearhash => Box::new(GearhashCrate::new(expected)?),
         })
@@ -188,7 +216,7 @@ mod tests {
     #[test]
     fn every_method_cuts_near_its_expected_size() {
         let data = Sequence::new(1).bytes(4 << 20);
-        for method in Method::all().chain(DERIVED.iter().map(Method::Derived)) {
+        for method in Method::timed().chain(Method::all()).chain(DERIVED.iter().map(Method::Derived)) {
             assert_eq!(Method::by_name(method.name()).map(Method::name), Some(method.name()));
             let chunker = method.chunker(8 << 10, Isa::best()).unwrap();
             assert_eq!(SliceChunks::new(&chunker, &data).map(<[u8]>::len).sum::<usize>(), data.len());

@@ -3,7 +3,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `method.rs`, `setup.rs`, `outside.rs`, `fingerprints.rs`, `floor.rs` | what is measured |
+//! | `method.rs`, `papers.rs`, `setup.rs`, `outside.rs`, `fingerprints.rs`, `floor.rs` | what is measured |
 //! | `oracle.rs` | where chunks end, a second time |
 //! | `cuts.rs`, `chunks.rs` | chunks summed up |
 //! | `search.rs`, `equal.rs` | the expected size for a real average |
@@ -28,6 +28,7 @@ mod low_entropy;
 pub mod method;
 mod oracle;
 mod outside;
+mod papers;
 mod phases;
 mod savings;
 pub mod search;

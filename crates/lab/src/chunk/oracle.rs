@@ -4,6 +4,7 @@
 
 use super::cuts::Digest;
 use super::method::Method;
+use super::papers::{PaperForm, limited, wide_window};
 use anyhow::Result;
 use siltstone_chunk::{Ae, AeOpt2, Extreme, Isa, Maxp, Ram, Sizes, Value};
 
@@ -46,6 +47,9 @@ pub(super) fn difference_of_best(method: Method, expected: u32, data: &[u8]) -> 
 
 /// The method that has the same cuts, found in another way.
 fn twin(name: &str) -> Option<Method> {
+    if let Some(twin) = PaperForm::ALL.into_iter().find(|form| form.name() == name).and_then(PaperForm::twin) {
+        return Method::by_name(twin);
+    }
     let twin = match name {
         "ss-gear" => "gear",
         "ss-crc" => "crc",
@@ -87,6 +91,17 @@ fn definition(name: &'static str, expected: u32) -> Result<Option<Cut>> {
             let window = Ram::new(name, sizes, Isa::SCALAR).window();
             Some(Box::new(move |data: &[u8]| rapid(data, window)))
         }
+        "maxp-t" => {
+            let sizes = limited(expected)?;
+            let window = Maxp::new(name, sizes, Isa::SCALAR).window();
+            Some(Box::new(move |data: &[u8]| local_maximum(up_to(data, sizes), window)))
+        }
+        "ram-t" => {
+            let sizes = limited(expected)?;
+            let window = Ram::new(name, sizes, Isa::SCALAR).window();
+            Some(Box::new(move |data: &[u8]| rapid(up_to(data, sizes), window)))
+        }
+        "maxp8" => Some(Box::new(move |data: &[u8]| local_maximum_wide(data, wide_window(sizes)))),
         _ => None,
     })
 }
@@ -131,6 +146,19 @@ fn local_maximum(data: &[u8], window: usize) -> usize {
     (window..data.len().saturating_sub(window)).find(|at| is_peak(*at)).map_or(data.len(), |at| at + 1)
 }
 
+/// The stretch in which a chunk ends at the latest.
+fn up_to(data: &[u8], sizes: Sizes) -> &[u8] {
+    &data[..data.len().min(sizes.max())]
+}
+
+/// The same over the numbers that eight bytes make.
+fn local_maximum_wide(data: &[u8], window: usize) -> usize {
+    let count = data.len().saturating_sub(7);
+    let value = |at: usize| data[at..at + 8].iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    let is_peak = |at: usize| (at - window..=at + window).all(|other| other == at || value(other) < value(at));
+    (window..count.saturating_sub(window)).find(|at| is_peak(*at)).map_or(data.len(), |at| at + 1)
+}
+
 /// The first byte after the window that reaches the largest in it ends the chunk.
 fn rapid(data: &[u8], window: usize) -> usize {
     let mut largest = 0;
@@ -158,7 +186,7 @@ mod tests {
     #[test]
     fn every_method_cuts_by_its_definition() {
         let data = mixed();
-        for method in Method::all() {
+        for method in Method::timed().chain(Method::all()) {
             for expected in [1 << 10, 3000] {
                 assert_eq!(difference(method, expected, &data).unwrap(), None);
             }

@@ -8,8 +8,9 @@
 
 use super::common::{bars, by_data, expected_sizes, row, timed, with};
 use super::cuts::Digest;
-use super::forms::{self, gb_per_s};
+use super::forms::{self, gb_per_s, remarked};
 use super::method::Method;
+use super::papers::PaperForm;
 use super::two_phase::{Compare, Phases, TwoPhase, Vectors};
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
@@ -17,12 +18,12 @@ use crate::settings::Settings;
 use crate::table::as_float;
 use anyhow::{Context, Result};
 use serde_json::json;
-use siltstone_chunk::{Ae, Extreme, Isa, Maxp, Ram, Sizes, Value};
+use siltstone_chunk::{Extreme, Isa, Sizes};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The hashless chunkers of the paper.
-const METHODS: [&str; 4] = ["ae-max", "ae-min", "maxp", "ram"];
+/// The hashless chunkers of the paper, in its form.
+const METHODS: [&str; 4] = ["vae-max", "vae-min", "vmaxp", "vram"];
 /// Which phases have vectors.
 const ACCELERATED: [&str; 3] = ["none", "search", "both"];
 
@@ -38,8 +39,8 @@ impl Experiment for PhaseShares {
             needs: Needs::Bytes,
             methods: METHODS.to_vec(),
             rounds: Rounds::All,
-            columns: "method expected_bytes accelerated gb_per_s search_bytes_percent scan_bytes_percent \
-                     search_time_percent bytes_per_byte",
+            columns: "method expected_bytes accelerated remark gb_per_s average_bytes search_bytes_percent \
+                     scan_bytes_percent search_time_percent bytes_per_byte",
         }
     }
 
@@ -48,7 +49,8 @@ impl Experiment for PhaseShares {
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected in expected_sizes(settings, &[8 << 10], 1) {
             for method in Method::wanted(Method::named(&METHODS), &settings.methods) {
-                let asked = Rc::new(Asked::by(method, expected, data)?);
+                let Method::Paper(form) = method else { continue };
+                let asked = Rc::new(Asked::by(form, expected, data)?);
                 for accelerated in ACCELERATED {
                     subjects.push(Box::new(Apart::new(&asked, accelerated, data)));
                 }
@@ -122,9 +124,10 @@ impl<'d> Apart<'d> {
 
 /// All that an algorithm asks on its way through the data, and what it must cut there.
 struct Asked {
-    method: Method,
+    form: PaperForm,
     expected: u32,
     algorithm: TwoPhase,
+    sizes: Sizes,
     /// Digest of what the scalar form of `siltstone_chunk` cuts.
     truth: Digest,
     searched: Vec<(Range<usize>, Extreme, u8)>,
@@ -132,33 +135,22 @@ struct Asked {
 }
 
 impl Asked {
-    fn by(method: Method, expected: u32, data: &[u8]) -> Result<Self> {
-        let algorithm =
-            two_phase(method.name(), Sizes::unlimited(expected)?).context("only hashless chunkers have phases")?;
+    fn by(form: PaperForm, expected: u32, data: &[u8]) -> Result<Self> {
+        let (algorithm, sizes) = form.two_phase(expected)?.context("only hashless chunkers have phases")?;
+        let twin = form.twin().and_then(Method::by_name).context("its cuts are those of another method")?;
         let vectors = Vectors { data, search: Isa::best(), scan: Isa::best() };
         let mut recorder = Recorder { vectors, searched: Vec::new(), scanned: Vec::new() };
-        algorithm.cut_all(data, &mut recorder, |_| ());
-        let truth = Digest::of(&*method.chunker(expected, Isa::SCALAR)?, data);
+        algorithm.cut_all(data, sizes, &mut recorder, |_| ());
+        let truth = Digest::of(&*twin.chunker(expected, Isa::SCALAR)?, data);
         let Recorder { searched, scanned, .. } = recorder;
-        Ok(Self { method, expected, algorithm, truth, searched, scanned })
+        Ok(Self { form, expected, algorithm, sizes, truth, searched, scanned })
     }
-}
-
-fn two_phase(name: &'static str, sizes: Sizes) -> Option<TwoPhase> {
-    let ae = |extreme| TwoPhase::Ae(extreme, Ae::new(name, extreme, Value::Byte, sizes, Isa::SCALAR).window());
-    Some(match name {
-        "ae-max" => ae(Extreme::Max),
-        "ae-min" => ae(Extreme::Min),
-        "maxp" => TwoPhase::Maxp(Maxp::new(name, sizes, Isa::SCALAR).window()),
-        "ram" => TwoPhase::Ram(Ram::new(name, sizes, Isa::SCALAR).window()),
-        _ => return None,
-    })
 }
 
 impl Subject for Apart<'_> {
     fn parameters(&self) -> Row {
         row([
-            ("method", json!(self.asked.method.name())),
+            ("method", json!(self.asked.form.name())),
             ("expected_bytes", json!(self.asked.expected)),
             ("accelerated", json!(self.accelerated)),
         ])
@@ -168,7 +160,7 @@ impl Subject for Apart<'_> {
         let (asked, mut vectors) = (&*self.asked, self.vectors);
         let (seconds, digest) = forms::timed(vectors.data, |data| {
             let mut digest = Digest::default();
-            asked.algorithm.cut_all(data, &mut vectors, |length| digest.add(length));
+            asked.algorithm.cut_all(data, asked.sizes, &mut vectors, |length| digest.add(length));
             digest
         });
         if digest != asked.truth {
@@ -181,8 +173,10 @@ impl Subject for Apart<'_> {
         }
         let (search_bytes, scan_bytes) = asked.bytes();
         let percent = |part: f64, other: f64| 100.0 * part / (part + other).max(1e-12);
-        Ok(Outcome::Right(vec![Sample::of([
+        let average = digest.average(vectors.data.len());
+        let sample = Sample::of([
             ("gb_per_s", gb_per_s(vectors.data.len(), seconds)),
+            ("average_bytes", average),
             ("search_bytes_percent", percent(search_bytes, scan_bytes)),
             ("scan_bytes_percent", percent(scan_bytes, search_bytes)),
             ("search_time_percent", percent(search_seconds, scan_seconds)),
@@ -191,7 +185,8 @@ impl Subject for Apart<'_> {
             ("seconds", seconds),
             ("search_seconds", search_seconds),
             ("scan_seconds", scan_seconds),
-        ])]))
+        ]);
+        Ok(Outcome::Right(vec![remarked(sample, "", average, asked.expected)]))
     }
 }
 
@@ -276,7 +271,7 @@ mod tests {
     fn every_byte_of_ram_is_looked_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let input = input(folder.path(), &[&Sequence::new(5).bytes(400_000)]);
-        let found = findings(&PhaseShares, &input, &quick(&["ram"]));
+        let found = findings(&PhaseShares, &input, &quick(&["vram"]));
         assert_eq!(found.len(), ACCELERATED.len());
         assert!(found.iter().all(|finding| finding.median("bytes_per_byte").unwrap() <= 1.0));
         assert_eq!(PhaseShares.figures(&found).len(), 3);

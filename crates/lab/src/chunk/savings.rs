@@ -10,6 +10,7 @@ use super::cuts::{Cuts, lengths};
 use super::forms::gb_per_s;
 use super::method::Method;
 use super::setup::Setup;
+use super::throughput::FIXED;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
@@ -56,6 +57,10 @@ impl Experiment for Savings {
             subjects.push(Box::new(Saving { setup, versions: data.ends.len(), data: &data.bytes }));
         }
         Ok(subjects)
+    }
+
+    fn sorted_by(&self) -> Option<&'static str> {
+        Some("net_savings_percent")
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -126,7 +131,10 @@ impl Subject for Saving<'_> {
         let seconds = begin.elapsed().as_secs_f64();
         let cuts = Cuts::of_lengths(&lengths, self.data);
         let mut sample = sample(&cuts);
-        sample.values.push(("gb_per_s".into(), gb_per_s(self.data.len(), seconds)));
+        // What looks at no byte has no speed.
+        if self.setup.method.name() != FIXED {
+            sample.values.push(("gb_per_s".into(), gb_per_s(self.data.len(), seconds)));
+        }
         sample.values.push(("versions".into(), as_float(self.versions as u64)));
         Ok(Outcome::Right(vec![sample]))
     }

@@ -13,7 +13,7 @@
 //! The paper gives MAXP as range scans, each followed by two searches, and no more detail. Here a scan takes the place
 //! of one of the two, so that bytes between targets are looked at once; the cuts are the same.
 
-use siltstone_chunk::{Extreme, Isa};
+use siltstone_chunk::{Extreme, Isa, Sizes};
 use siltstone_simd::{Kernel, Simd};
 use std::ops::Range;
 
@@ -49,25 +49,32 @@ pub(super) enum TwoPhase {
 }
 
 impl TwoPhase {
-    /// Calls `each` with the length of every chunk of `data`.
-    pub(super) fn cut_all(self, data: &[u8], phases: &mut impl Phases, mut each: impl FnMut(usize)) {
+    /// Calls `each` with the length of every chunk of `data`, none of them longer than `sizes` allow.
+    pub(super) fn cut_all(self, data: &[u8], sizes: Sizes, phases: &mut impl Phases, mut each: impl FnMut(usize)) {
         let mut from = 0;
         while from < data.len() {
-            let end = match self {
-                Self::Ae(extreme, window) => ae(data, from, window, extreme, phases),
-                Self::Maxp(window) => maxp(data, from, window, phases),
-                Self::Ram(window) => ram(data, from, window, phases),
-            };
-            each(end - from);
-            from = end;
+            let length = self.cut(data, from, sizes, phases);
+            each(length);
+            from += length;
         }
+    }
+
+    /// The length of the chunk of `data` that begins there.
+    pub(super) fn cut(self, data: &[u8], from: usize, sizes: Sizes, phases: &mut impl Phases) -> usize {
+        let stretch = &data[..data.len().min(from.saturating_add(sizes.max()))];
+        let end = match self {
+            Self::Ae(extreme, window) => ae(stretch, from, window, extreme, phases),
+            Self::Maxp(window) => maxp(stretch, from, window, phases),
+            Self::Ram(window) => ram(stretch, from, window, phases),
+        };
+        end - from
     }
 }
 
 fn ae(data: &[u8], from: usize, window: usize, extreme: Extreme, phases: &mut impl Phases) -> usize {
     let compare = if extreme == Extreme::Max { Compare::Greater } else { Compare::Less };
     let mut at = from;
-    loop {
+    while at < data.len() {
         let end = data.len().min(at + 1 + window);
         let found = phases.search(at + 1..end, extreme);
         if !compare.holds(found, data[at]) {
@@ -78,6 +85,7 @@ fn ae(data: &[u8], from: usize, window: usize, extreme: Extreme, phases: &mut im
             None => return end,
         }
     }
+    data.len()
 }
 
 fn ram(data: &[u8], from: usize, window: usize, phases: &mut impl Phases) -> usize {

@@ -14,7 +14,8 @@ use crate::settings::Settings;
 use anyhow::Result;
 
 /// Methods measured with `quick`: the hashless chunkers of `VectorCDC`, what SS-CDC accelerates, and the default.
-const FEW: [&str; 7] = ["ae-max", "ae-min", "maxp", "ram", "ss-crc", "ss-gear", "lagged"];
+const FEW: [&str; 11] =
+    ["ae-max", "ae-min", "maxp-t", "ram-t", "vae-max", "vae-min", "vmaxp", "vram", "ss-crc", "ss-gear", "lagged"];
 
 /// The experiment.
 pub(super) struct Widths;
@@ -26,16 +27,16 @@ impl Experiment for Widths {
             title: "What wider vectors give each chunker",
             reproduces: &["VectorCDC (TOS'25), Fig. 10c-d", "VectorCDC (TOS'25), Fig. 14"],
             needs: Needs::Bytes,
-            methods: Method::all().map(Method::name).collect(),
+            methods: Method::timed().map(Method::name).collect(),
             rounds: Rounds::All,
-            columns: "method expected_bytes isa gb_per_s ratio_to_scalar",
+            columns: "method expected_bytes isa remark gb_per_s average_bytes ratio_to_scalar",
         }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let data = timed(&input.data()?.bytes, settings);
         let few = settings.quick && settings.methods.is_empty();
-        let methods = if few { Method::named(&FEW) } else { Method::all().collect() };
+        let methods = if few { Method::named(&FEW) } else { Method::timed().collect() };
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         let setups = Setup::all(methods, &expected_sizes(settings, &[8 << 10], 1), settings);
         for setup in setups.into_iter().filter(|setup| setup.method.isas().len() > 1) {

@@ -19,12 +19,12 @@ use siltstone_engine::delta::Deltas;
 /// crates that others use, and Siltstone's own.
 const METHODS: [&str; 19] = [
     "rabin",
-    "maxp",
+    "maxp-t",
     "ae8-max",
     "ae8-opt1",
     "ae8-opt2-eighth",
     "ae-max",
-    "ram",
+    "ram-t",
     "crc",
     "gear",
     "ss-gear",
@@ -40,7 +40,7 @@ const METHODS: [&str; 19] = [
 ];
 /// Those that tell most.
 const METHODS_QUICK: [&str; 8] =
-    ["rabin", "maxp", "ae8-max", "ae8-opt2-eighth", "fastcdc-2016-nc2", "crate:fastcdc", "ram", "lagged"];
+    ["rabin", "maxp-t", "ae8-max", "ae8-opt2-eighth", "fastcdc-2016-nc2", "crate:fastcdc", "ram-t", "lagged"];
 
 /// AE's system: a thread per stage.
 const PAPER: &str = "dedup, SHA-1";
@@ -60,7 +60,7 @@ impl Experiment for Chunkers {
                     holds it up",
             reproduces: &["AE (TC'17), Fig. 8"],
             needs: Needs::Bytes,
-            methods: Method::all().map(Method::name).chain([SILT]).collect(),
+            methods: Method::timed().map(Method::name).chain([SILT]).collect(),
             rounds: Rounds::All,
             columns: COLUMNS,
         }
@@ -70,7 +70,7 @@ impl Experiment for Chunkers {
         let stream = Stream::of(input.data()?, settings.quick);
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected_bytes in expected_bytes(settings) {
-            for method in Method::all().filter(|method| is_wanted(method.name(), settings)) {
+            for method in Method::timed().filter(|method| is_wanted(method.name(), settings)) {
                 for isa in isas(method) {
                     let label = Label { method: method.name(), isa: method.isa_name(isa), expected_bytes };
                     let chunker = method.chunker(expected_bytes, isa)?.into();

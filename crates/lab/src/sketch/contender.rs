@@ -2,6 +2,7 @@
 
 use super::own::{self, Own};
 use super::versions::{KEY, sizes};
+use super::word_lanes::{self, WordLanes};
 use crate::experiment::Row;
 use anyhow::Result;
 use siltstone_chunk::{Isa, Lagged};
@@ -20,6 +21,9 @@ const SAMPLING_BYTES: u32 = 8 << 10;
 pub(super) const REFERENCE: &str = "ntransform";
 /// The sketches of the papers, N-Transform as either paper has it, and Siltstone's own.
 pub(super) const NAMES: [&str; 6] = [REFERENCE, "ntransform-32", "finesse", "odess", "odess-plus", own::NAME];
+/// Those, and Odess+ as its paper rolls it: of which speeds are taken.
+pub(super) const NAMES_TIMED: [&str; 7] =
+    [REFERENCE, "ntransform-32", "finesse", "odess", "odess-plus", word_lanes::NAME, own::NAME];
 /// One of each kind, where less must do.
 pub(super) const NAMES_QUICK: [&str; 5] = [REFERENCE, "finesse", "odess", "odess-plus", own::NAME];
 
@@ -27,6 +31,8 @@ pub(super) const NAMES_QUICK: [&str; 5] = [REFERENCE, "finesse", "odess", "odess
 pub(super) struct Contender {
     method: &'static str,
     isa: Isa,
+    /// The name of its instruction set, where that is none of [`Isa`].
+    isa_name: Option<&'static str>,
     /// Windows to a sample; `None` if all are taken.
     one_in: Option<u32>,
     window_bytes: usize,
@@ -64,6 +70,7 @@ impl Contender {
         Self {
             method: method.name,
             isa: Isa::SCALAR,
+            isa_name: None,
             one_in: None,
             window_bytes: if is_of_finesse { WINDOW_BYTES_FINESSE } else { WINDOW_BYTES },
             sketcher: method.make(shape, Isa::SCALAR),
@@ -90,8 +97,22 @@ impl Contender {
         Self::sampling("odess-plus", isa, rate, Box::new(OdessPlus::new("odess-plus", windows, rate, shape, isa)))
     }
 
+    /// Odess+ with so many windows as its paper rolls them; `None` where there are no vectors of 128 bits.
+    pub(super) fn word_lanes(windows: Windows, shape: Shape) -> Option<Self> {
+        let isa = Isa::by_name("ssse3").or_else(|| Isa::by_name("neon"))?;
+        let rules = OdessPlus::new(word_lanes::NAME, windows, Rate::DEFAULT, shape, isa);
+        let sketcher = WordLanes::new(rules, windows)?;
+        let isa_name = Some(sketcher.isa_name());
+        Some(Self { isa_name, ..Self::sampling(word_lanes::NAME, isa, Rate::DEFAULT, Box::new(sketcher)) })
+    }
+
+    /// The name of the instruction set it runs on.
+    pub(super) fn isa_name(&self) -> &'static str {
+        self.isa_name.unwrap_or(self.isa.name())
+    }
+
     fn sampling(method: &'static str, isa: Isa, rate: Rate, sketcher: Box<dyn Sketcher>) -> Self {
-        Self { method, isa, one_in: Some(rate.one_in()), window_bytes: WINDOW_BYTES, sketcher }
+        Self { method, isa, isa_name: None, one_in: Some(rate.one_in()), window_bytes: WINDOW_BYTES, sketcher }
     }
 
     /// Siltstone's own.
@@ -100,7 +121,8 @@ impl Contender {
     /// Never with the size it is made for.
     pub(super) fn own(shape: Shape, isa: Isa) -> Result<Self> {
         let sketcher = Box::new(Own::new(Lagged::new(sizes(SAMPLING_BYTES)?, &KEY, isa), shape, isa));
-        Ok(Self { method: own::NAME, isa, one_in: Some(OWN_ONE_IN), window_bytes: WINDOW_BYTES, sketcher })
+        let one_in = Some(OWN_ONE_IN);
+        Ok(Self { method: own::NAME, isa, isa_name: None, one_in, window_bytes: WINDOW_BYTES, sketcher })
     }
 
     /// Its name.
@@ -137,7 +159,7 @@ impl Contender {
     pub(super) fn row(&self) -> Row {
         let mut row = Row::new();
         row.insert("method".into(), self.method.into());
-        row.insert("isa".into(), self.isa.name().into());
+        row.insert("isa".into(), self.isa_name().into());
         row.insert("one_in".into(), self.one_in.into());
         row.insert("features".into(), self.shape().features().into());
         row.insert("super_features".into(), self.shape().super_features().into());

@@ -32,6 +32,7 @@ mod theory;
 mod timed;
 pub mod versions;
 mod windows;
+mod word_lanes;
 
 use crate::experiment::Experiment;
 

@@ -5,18 +5,19 @@
 //! one pass (`cut+samples`), which stands beside cutting alone (`cut`).
 
 use super::choice;
-use super::contender::{Contender, NAMES, REFERENCE};
+use super::contender::{Contender, NAMES_TIMED, REFERENCE};
 use super::draw::{self, Drawing, SPEED};
 use super::own;
 use super::timed::{self, Amount, Digest, Timed};
 use super::versions::{KEY, sizes};
+use super::word_lanes;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Subject};
 use crate::memory;
 use crate::report::Figure;
 use crate::settings::Settings;
 use anyhow::Result;
 use siltstone_chunk::{Isa, Lagged, Sizes, SliceChunks};
-use siltstone_similar::sketch::{SampleSketch, Shape};
+use siltstone_similar::sketch::{Rate, SampleSketch, Shape, Windows};
 use std::hint::black_box;
 use std::rc::Rc;
 
@@ -50,7 +51,7 @@ impl Experiment for Speed {
             title: "How fast sketches are made, by method, instruction set and size of chunks",
             reproduces: &["Finesse (FAST'19), Fig. 4", "Odess (TOS), Fig. 23(a)"],
             needs: Needs::Bytes,
-            methods: NAMES.to_vec(),
+            methods: NAMES_TIMED.to_vec(),
             rounds: Rounds::All,
             columns: "method isa expected_bytes average_bytes seen_mb gb_per_s",
         }
@@ -66,7 +67,7 @@ impl Experiment for Speed {
             let chunks = Rc::new(SliceChunks::new(&Lagged::new(sizes, &KEY, Isa::best()), bytes).collect());
             let cut = Cut { bytes, chunks, expected_bytes, sizes };
             forms.push(cut.reading());
-            for name in NAMES.into_iter().filter(|name| choice::wants(settings, name)) {
+            for name in NAMES_TIMED.into_iter().filter(|name| choice::wants(settings, name)) {
                 forms.extend(cut.sketching(name, amount)?);
             }
             if choice::wants(settings, own::NAME) {
@@ -135,10 +136,10 @@ impl Experiment for Speed {
 }
 
 impl<'i> Cut<'i> {
-    fn form(&self, method: &str, isa: Isa, timed: Timed<'i>) -> Form<'i> {
+    fn form(&self, method: &str, isa: &str, timed: Timed<'i>) -> Form<'i> {
         let mut parameters = Row::new();
         parameters.insert("method".into(), method.into());
-        parameters.insert("isa".into(), isa.name().into());
+        parameters.insert("isa".into(), isa.into());
         parameters.insert("expected_bytes".into(), self.expected_bytes.into());
         Form { parameters, timed }
     }
@@ -151,27 +152,39 @@ impl<'i> Cut<'i> {
     fn reading(&self) -> Form<'i> {
         let (isa, bytes) = (Isa::best(), self.bytes);
         let work = move || memory::largest(black_box(bytes), isa).into();
-        self.form(READ, isa, self.timed(work, memory::largest(bytes, Isa::SCALAR).into()))
+        self.form(READ, isa.name(), self.timed(work, memory::largest(bytes, Isa::SCALAR).into()))
     }
 
     /// A method in all its forms.
     fn sketching(&self, name: &str, amount: Amount) -> Result<Vec<Form<'i>>> {
+        if name == word_lanes::NAME {
+            return Ok(self.rolling(amount).into_iter().collect());
+        }
         let oracle = Contender::named(name, Shape::DEFAULT, Isa::SCALAR)?;
         let has_forms = Contender::named(name, Shape::DEFAULT, Isa::highest())?.is_vector();
         let isas = Isa::available().filter(|isa| has_forms || *isa == Isa::SCALAR);
         isas.map(|isa| {
             let contender = Rc::new(Contender::named(name, Shape::DEFAULT, isa)?);
             let timed = Timed::sketching(contender, &oracle, &self.chunks, amount);
-            Ok(self.form(name, isa, timed))
+            Ok(self.form(name, isa.name(), timed))
         })
         .collect()
+    }
+
+    /// Odess+ as its paper rolls it, with four windows.
+    fn rolling(&self, amount: Amount) -> Option<Form<'i>> {
+        let contender = Contender::word_lanes(Windows::Four, Shape::DEFAULT)?;
+        let oracle = Contender::odess_plus(Rate::DEFAULT, Shape::DEFAULT, Isa::SCALAR);
+        let isa = contender.isa_name();
+        Some(self.form(word_lanes::NAME, isa, Timed::sketching(Rc::new(contender), &oracle, &self.chunks, amount)))
     }
 
     /// Work of the chunker in all its forms.
     fn cutting(&self, name: &str, work: fn(&[u8], Sizes, Isa) -> u64) -> Vec<Form<'i>> {
         let (bytes, sizes) = (self.bytes, self.sizes);
         let truth = work(bytes, sizes, Isa::SCALAR);
-        let form = |isa| self.form(name, isa, self.timed(move || work(black_box(bytes), sizes, isa), truth));
+        let form =
+            |isa: Isa| self.form(name, isa.name(), self.timed(move || work(black_box(bytes), sizes, isa), truth));
         Isa::available().map(form).collect()
     }
 }
@@ -240,7 +253,9 @@ mod tests {
         assert_eq!(draw::those(&found, &[("method", "odess-plus")]).len(), Isa::available().count());
         assert_eq!(draw::those(&found, &[("method", "ntransform")]).len(), 1);
         let names: Vec<String> = fastest_forms(&found).into_iter().map(draw::method_name).collect();
-        assert_eq!(names.len(), NAMES.len() + 3, "{names:?}");
+        let has_lanes = Contender::word_lanes(Windows::Four, Shape::DEFAULT).is_some();
+        assert_eq!(names.len(), NAMES_TIMED.len() + 2 + usize::from(has_lanes), "{names:?}");
+        assert!(found.iter().all(|finding| finding.wrong.is_none()));
         assert_eq!(Speed.figures(&found).len(), 3);
         assert_eq!(Speed.advice(&found).len(), 1);
     }

@@ -1,6 +1,6 @@
 //! Features that stay at their place (Finesse, Table 1): of two chunks that resemble each other, cut into equal
-//! parts, how many parts are the same at the same place, how many have the same feature there, and how many of those
-//! that are not the same.
+//! parts, how many parts are the same at the same place, how many have the same feature there; how many of those with
+//! the same feature are not the same (the table's second measure); and how many of those that are not the same have it.
 //!
 //! Parts and features are Finesse's own: N parts of floor(L / N) bytes, the greatest Rabin fingerprint of each. Pairs
 //! are what a method detects with 3 super-features of 4, the first that fits; the paper detects by N-Transform and cuts
@@ -28,6 +28,8 @@ const PARTS_OF_PAPER: usize = 12;
 
 const EQUAL_PARTS: Measure = Measure { name: "equal_subchunks_percent", label: "Same parts" };
 const EQUAL_FEATURES: Measure = Measure { name: "equal_features_percent", label: "Same features" };
+const NOT_DUPLICATES: Measure =
+    Measure { name: "equal_features_changed_percent", label: "Of those, parts that are not the same" };
 const OF_CHANGED: Measure = Measure { name: "changed_equal_features_percent", label: "Same features of changed parts" };
 
 /// The experiment.
@@ -43,7 +45,7 @@ impl Experiment for Subchunks {
             methods: NAMES_QUICK.to_vec(),
             rounds: Rounds::One,
             columns: "method subchunks expected_bytes pairs equal_subchunks_percent equal_features_percent \
-                     changed_equal_features_percent",
+                     equal_features_changed_percent changed_equal_features_percent",
         }
     }
 
@@ -72,7 +74,7 @@ impl Experiment for Subchunks {
             name: measure.label.into(),
             values: found.iter().map(|finding| finding.spread(measure.name)).collect(),
         };
-        let series = [EQUAL_PARTS, EQUAL_FEATURES, OF_CHANGED].map(bars).into();
+        let series = [EQUAL_PARTS, EQUAL_FEATURES, NOT_DUPLICATES, OF_CHANGED].map(bars).into();
         let drawing = Drawing {
             title: "Parts of similar chunks that are the same, or have the same feature, at the same place".into(),
             redraws: "Finesse, Table 1",
@@ -127,6 +129,7 @@ impl Subject for Comparison<'_> {
             ("pairs", as_float(pairs.len() as u64)),
             (EQUAL_PARTS.name, percent(sum.equal, sum.all)),
             (EQUAL_FEATURES.name, percent(sum.equal_features, sum.all)),
+            (NOT_DUPLICATES.name, percent(sum.changed_equal_features, sum.equal_features)),
             (OF_CHANGED.name, percent(sum.changed_equal_features, sum.all - sum.equal)),
         ])]))
     }

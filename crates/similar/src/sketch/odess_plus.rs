@@ -52,6 +52,17 @@ pub enum Windows {
     Eight,
 }
 
+impl Windows {
+    /// So many.
+    fn count(self) -> u32 {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+}
+
 /// The sketchers `odess-plus`, `odess-plus-2` and `odess-plus-8`.
 #[derive(Clone, Debug)]
 pub struct OdessPlus {
@@ -66,6 +77,27 @@ impl OdessPlus {
     /// The sketcher, known by `name`, in its form for `isa`.
     pub fn new(name: &'static str, windows: Windows, rate: Rate, shape: Shape, isa: Isa) -> Self {
         Self { name, windows, rate, transforms: Transforms::new(shape), isa }
+    }
+
+    /// The number of places of a chunk, as the definition has it.
+    pub fn places(chunk: &[u8]) -> usize {
+        places(chunk)
+    }
+
+    /// The least hash that is sampled.
+    pub fn boundary(&self) -> u64 {
+        boundary(128 / self.windows.count(), self.rate)
+    }
+
+    /// The sketch of a sample that was taken elsewhere: the low halves of all hashes that reach the boundary.
+    pub fn of_sample(&self, hashes: &[u32]) -> Option<Sketch> {
+        let by_vectors = SeeAll { transforms: &self.transforms, hashes };
+        let features = self.isa.run(by_vectors).unwrap_or_else(|| {
+            let mut features = Extremes::none(Extreme::Min);
+            hashes.iter().for_each(|hash| self.transforms.see(*hash, Extreme::Min, &mut features));
+            features
+        });
+        (!hashes.is_empty()).then(|| self.transforms.sketch(&features))
     }
 
     /// The definition, word for word.
@@ -109,6 +141,23 @@ impl Sketcher for OdessPlus {
             Windows::Four => self.best::<4>(chunk),
             Windows::Eight => self.best::<8>(chunk),
         }
+    }
+}
+
+/// The least values of all functions over a whole sample.
+struct SeeAll<'d> {
+    transforms: &'d Transforms,
+    hashes: &'d [u32],
+}
+
+impl Kernel for SeeAll<'_> {
+    type Output = Extremes;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> Extremes {
+        let mut features = Extremes::none(Extreme::Min);
+        self.transforms.see_all(s, self.hashes, &mut features);
+        features
     }
 }
 
