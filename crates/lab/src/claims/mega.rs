@@ -1,4 +1,5 @@
-//! Claims of MeGA's evaluation.
+//! Claims of MeGA's evaluation, all with one threshold and one capping level: T = 2 and L = 10, the median of three, as
+//! its section 5.6 takes the median. The others are rows of the tables, and claims of nothing.
 
 use super::{Claim, Expected, ratio};
 
@@ -10,7 +11,15 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.2, Fig. 11",
         says: "MeGA backs up faster than Greedy",
         figure: "4.47x to 34.45x",
-        measured: ratio("store-history", "backup_mb_per_s", "MeGA", "Greedy", "version"),
+        measured: ratio("store-history", "backup_mb_per_s", "MeGA; parameter 2", "Greedy", "version"),
+        expected: Expected::Factor(4.47, 34.45),
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.2, Fig. 11",
+        says: "and on a hard disk, by the model",
+        figure: "4.47x to 34.45x",
+        measured: ratio("store-history", "backup_disk_seconds", "Greedy", "MeGA; parameter 2", "version"),
         expected: Expected::Factor(4.47, 34.45),
     },
     Claim {
@@ -18,7 +27,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Fig. 13",
         says: "MeGA restores faster than Greedy",
         figure: "30x to 105x",
-        measured: ratio("store-history", "restore_mb_per_s", "MeGA", "Greedy", "version"),
+        measured: ratio("store-history", "restore_mb_per_s", "MeGA; parameter 2", "Greedy", "version"),
         expected: Expected::Factor(30.0, 105.0),
     },
     Claim {
@@ -26,7 +35,27 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Fig. 13",
         says: "the last version too",
         figure: "30x to 105x",
-        measured: ratio("store-history", "restore_mb_per_s", "MeGA; version last", "Greedy; version last", ""),
+        measured: ratio(
+            "store-history",
+            "restore_mb_per_s",
+            "MeGA; parameter 2; version last",
+            "Greedy; version last",
+            "",
+        ),
+        expected: Expected::Factor(30.0, 105.0),
+    },
+    Claim {
+        paper: PAPER,
+        place: "section 5.3, Fig. 13",
+        says: "and on a hard disk, by the model, the last version",
+        figure: "30x to 105x",
+        measured: ratio(
+            "store-history",
+            "restore_disk_seconds",
+            "Greedy; version last",
+            "MeGA; parameter 2; version last",
+            "",
+        ),
         expected: Expected::Factor(30.0, 105.0),
     },
     Claim {
@@ -34,7 +63,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Figs. 13 and 14",
         says: "for it reads fewer containers than Greedy",
         figure: "the order only",
-        measured: ratio("store-history", "containers_read", "Greedy; version last", "MeGA; version last", ""),
+        measured: ratio(
+            "store-history",
+            "containers_read",
+            "Greedy; version last",
+            "MeGA; parameter 2; version last",
+            "",
+        ),
         expected: Expected::More,
     },
     Claim {
@@ -42,7 +77,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Fig. 14",
         says: "FGD reads more containers than MeGA to restore",
         figure: "the order only",
-        measured: ratio("store-history", "containers_read", "FGD; version last", "MeGA; version last", ""),
+        measured: ratio(
+            "store-history",
+            "containers_read",
+            "FGD; parameter 10; version last",
+            "MeGA; parameter 2; version last",
+            "",
+        ),
         expected: Expected::More,
     },
     Claim {
@@ -50,7 +91,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Fig. 14",
         says: "Greedy reads more megabytes than MeGA to restore",
         figure: "the order only",
-        measured: ratio("store-history", "restore_read_mb", "Greedy; version last", "MeGA; version last", ""),
+        measured: ratio(
+            "store-history",
+            "restore_read_mb",
+            "Greedy; version last",
+            "MeGA; parameter 2; version last",
+            "",
+        ),
         expected: Expected::More,
     },
     Claim {
@@ -58,7 +105,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.4, Fig. 15",
         says: "MeGA reduces more than chunk-level deduplication laid out by lifecycles",
         figure: "1.18x to 8.73x",
-        measured: ratio("store-history", "deduplication_ratio", "MeGA; version last", "MFD; version last", ""),
+        measured: ratio(
+            "store-history",
+            "deduplication_ratio",
+            "MeGA; parameter 2; version last",
+            "MFD; version last",
+            "",
+        ),
         expected: Expected::Factor(1.18, 8.73),
     },
     Claim {
@@ -66,7 +119,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.4, Fig. 15",
         says: "MeGA reduces more than chunk-level deduplication with capping",
         figure: "1.18x to 8.73x",
-        measured: ratio("store-history", "deduplication_ratio", "MeGA; version last", "CLD; version last", ""),
+        measured: ratio(
+            "store-history",
+            "deduplication_ratio",
+            "MeGA; parameter 2; version last",
+            "CLD; parameter 10; version last",
+            "",
+        ),
         expected: Expected::Factor(1.18, 8.73),
     },
     Claim {
@@ -74,7 +133,13 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.4, Fig. 15",
         says: "Greedy reduces most, MeGA nearly as much",
         figure: "similar",
-        measured: ratio("store-history", "deduplication_ratio", "Greedy; version last", "MeGA; version last", ""),
+        measured: ratio(
+            "store-history",
+            "deduplication_ratio",
+            "Greedy; version last",
+            "MeGA; parameter 2; version last",
+            "",
+        ),
         expected: Expected::Within(1.0, 1.25),
     },
     Claim {
@@ -85,8 +150,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         measured: ratio(
             "store-maintenance",
             "total_seconds",
-            "MeGA; version last",
-            "FGD; gc_percent 25; version last",
+            "MeGA; parameter 2; version last",
+            "FGD; parameter 10; gc_percent 25; version last",
             "",
         ),
         expected: Expected::Within(0.32, 1.92),

@@ -1,12 +1,16 @@
 //! Claims of the papers, held against what was found: each claim is a ratio of two rows of an experiment, or the value
 //! of one, and the range the paper gives for it.
 //!
-//! A ratio is taken wherever both rows are there on the same data, with the parameters alike that the claim names; of
-//! several rows that fit (forms for different instruction sets), the greatest value counts. Over all of them, and for
-//! each data set, stand the geometric mean and the ends.
+//! A claim names the rows it compares, instruction set and parameters included, and nothing is chosen among them
+//! ([`measured`]). A ratio is taken wherever both rows are there on the same data, with the parameters alike that the
+//! claim names. Over all of them, and for each data set, stand the geometric mean and the ends.
+//!
+//! Every round of a run is judged for itself, too. A verdict to which not all rounds come is none: the claim is not
+//! decided. A time that was taken once decides nothing.
 
 mod ae;
 mod finesse;
+mod measured;
 mod mega;
 mod odess;
 mod page;
@@ -16,6 +20,7 @@ pub use page::{Page, tables, tally};
 
 use crate::experiment::Finding;
 use crate::statistics::{Spread, geometric_mean};
+use measured::{Measured, NotPinned, Point, at_round, ratio, value};
 
 /// A claim of a paper's evaluation.
 #[derive(Clone, Copy, Debug)]
@@ -32,32 +37,6 @@ pub struct Claim {
     expected: Expected,
 }
 
-/// Rows with these parameters, as `MeGA; version last`: a word alone is a method; of versions `last` is the last
-/// there is.
-type Rows = &'static str;
-
-/// Names of parameters, separated by blanks.
-type Names = &'static str;
-
-/// Measure of a claim.
-#[derive(Clone, Copy, Debug)]
-enum Measured {
-    /// A measure of one row by that of another.
-    Ratio { experiment: &'static str, measure: &'static str, of: Rows, to: Rows, alike: Names },
-    /// A measure.
-    Value { experiment: &'static str, measure: &'static str, of: Rows },
-}
-
-/// A measure of the rows `of` by that of the rows `to` that are `alike`.
-const fn ratio(experiment: &'static str, measure: &'static str, of: Rows, to: Rows, alike: Names) -> Measured {
-    Measured::Ratio { experiment, measure, of, to, alike }
-}
-
-/// A measure of the rows `of`.
-const fn value(experiment: &'static str, measure: &'static str, of: Rows) -> Measured {
-    Measured::Value { experiment, measure, of }
-}
-
 /// Finding of the paper.
 #[derive(Clone, Copy, Debug)]
 enum Expected {
@@ -65,6 +44,8 @@ enum Expected {
     Factor(f64, f64),
     /// More than 1, by whatever factor.
     More,
+    /// 1 or more: equal or higher.
+    NotLess,
     /// A value in this range.
     Within(f64, f64),
 }
@@ -83,13 +64,16 @@ pub enum Verdict {
     Weaker,
     /// The other order; or, of a value, outside the range.
     Differs,
+    /// Nothing holds: the rounds do not all come to one verdict, or a time was taken only once.
+    NotDecided,
     /// Nothing to judge by: no rows, or 0 on both sides of every ratio.
     NotJudged,
 }
 
 impl Verdict {
     /// All there are.
-    pub const ALL: [Self; 5] = [Self::Agrees, Self::Stronger, Self::Weaker, Self::Differs, Self::NotJudged];
+    pub const ALL: [Self; 6] =
+        [Self::Agrees, Self::Stronger, Self::Weaker, Self::Differs, Self::NotDecided, Self::NotJudged];
 
     /// In words.
     pub fn text(self) -> &'static str {
@@ -98,6 +82,7 @@ impl Verdict {
             Self::Stronger => "same order, more",
             Self::Weaker => "same order, less",
             Self::Differs => "differs",
+            Self::NotDecided => "not decided",
             Self::NotJudged => "not judged",
         }
     }
@@ -108,6 +93,7 @@ impl Verdict {
             Self::Agrees => "✓",
             Self::Stronger | Self::Weaker => "≈",
             Self::Differs => "✗",
+            Self::NotDecided => "?",
             Self::NotJudged => "–",
         }
     }
@@ -149,6 +135,8 @@ impl Judged {
 pub struct Found {
     /// Least, middle and greatest; `None` if nothing can be judged.
     pub ends: Option<Spread>,
+    /// The least and the greatest that a round alone comes to; `None` if there are not several.
+    pub rounds: Option<(f64, f64)>,
     /// So many ratios or values were judged.
     pub judged: usize,
     /// So many ratios were not, having 0 on both sides.
@@ -159,27 +147,32 @@ pub struct Found {
 
 impl Found {
     /// Sums up these ratios or values.
-    ///
-    /// A ratio to 0 is infinite, 0 / 0 (NaN) says nothing and is only counted. The middle is the geometric mean; where
-    /// one of them is 0 or infinite, which leaves no mean, it is their lower median: no claim of more rests on the
-    /// infinite half of its ratios.
-    fn of(values: &[f64], expected: Expected) -> Self {
-        let mut judged: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
-        judged.sort_by(f64::total_cmp);
-        let has_mean = judged.iter().all(|value| *value > 0.0 && value.is_finite());
-        let lower_median = |sorted: &[f64]| sorted[(sorted.len() - 1) / 2];
-        let middle: fn(&[f64]) -> f64 = if has_mean { geometric_mean } else { lower_median };
-        let ends = judged.first().zip(judged.last());
-        let ends = ends.map(|(&low, &high)| Spread { low, median: middle(&judged), high });
-        let verdict = ends.map_or(Verdict::NotJudged, |ends| expected.verdict(ends.median));
-        Self { ends, judged: judged.len(), empty: values.len() - judged.len(), verdict }
+    fn of(points: &[&Point<'_>], claim: &Claim) -> Self {
+        let middles: Vec<f64> = points.iter().map(|point| point.middle).collect();
+        let sum = ends(&middles);
+        let count = points.iter().map(|point| point.rounds.len()).max().unwrap_or(0);
+        let of_round =
+            |round| -> Vec<f64> { points.iter().filter_map(|point| at_round(&point.rounds, round)).collect() };
+        let rounds: Vec<f64> = (0..count).filter_map(|round| Some(ends(&of_round(round))?.median)).collect();
+        let verdict = sum.map_or(Verdict::NotJudged, |ends| claim.verdict(ends.median, &rounds));
+        let judged = middles.iter().filter(|value| !value.is_nan()).count();
+        let spread = rounds.iter().copied().fold(None, |ends: Option<(f64, f64)>, round| {
+            Some(ends.map_or((round, round), |(low, high)| (low.min(round), high.max(round))))
+        });
+        let rounds = spread.filter(|(low, high)| rounds.len() > 1 && low < high);
+        Self { ends: sum, rounds, judged, empty: middles.len() - judged, verdict }
     }
 
-    /// As it is shown: `3.4 (2.9 to ∞, of 6)`.
+    /// Without a verdict: the claim does not tell rows apart that it should.
+    fn not_pinned() -> Self {
+        Self { ends: None, rounds: None, judged: 0, empty: 0, verdict: Verdict::NotJudged }
+    }
+
+    /// As it is shown: `3.4 (2.9 to ∞, of 6); rounds 3.3 to 3.5`.
     pub fn text(&self) -> String {
         let Self { judged, empty, .. } = self;
         let without = if *empty > 0 { format!("{empty} without either") } else { String::new() };
-        match self.ends {
+        let text = match self.ends {
             None => without,
             Some(ends) if *judged == 1 && *empty == 0 => shown(ends.median),
             Some(ends) if *judged == 1 => format!("{} ({without})", shown(ends.median)),
@@ -187,8 +180,26 @@ impl Found {
                 let without = if *empty > 0 { format!("; {without}") } else { without };
                 format!("{} ({} to {}, of {judged}{without})", shown(median), shown(low), shown(high))
             }
+        };
+        match self.rounds.map(|(low, high)| (shown(low), shown(high))) {
+            Some((low, high)) if low != high => format!("{text}; rounds {low} to {high}"),
+            _ => text,
         }
     }
+}
+
+/// Least, middle and greatest of these ratios.
+///
+/// A ratio to 0 is infinite, 0 / 0 (NaN) says nothing and is left out. The middle is the geometric mean; where one of
+/// them is 0 or infinite, which leaves no mean, it is their lower median: no claim of more rests on the infinite half
+/// of its ratios.
+fn ends(values: &[f64]) -> Option<Spread> {
+    let mut judged: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+    judged.sort_by(f64::total_cmp);
+    let has_mean = judged.iter().all(|value| *value > 0.0 && value.is_finite());
+    let (low, high) = (*judged.first()?, *judged.last()?);
+    let median = if has_mean { geometric_mean(&judged) } else { judged[(judged.len() - 1) / 2] };
+    Some(Spread { low, median, high })
 }
 
 /// Three figures.
@@ -214,97 +225,55 @@ pub fn judge(findings: &[Finding]) -> Vec<Judged> {
 }
 
 impl Claim {
+    /// What is compared, as `ram-t; isa widest` over `ss-gear; isa widest`.
+    pub fn compared(&self) -> String {
+        self.measured.text()
+    }
+
     fn judge(&'static self, findings: &[Finding]) -> Judged {
-        let found = self.measured.values(findings);
-        let values: Vec<f64> = found.iter().map(|(_, value)| *value).collect();
+        let points = match self.measured.points(findings) {
+            Ok(points) => points,
+            Err(NotPinned) => return Judged { claim: self, ours: Found::not_pinned(), by_data: Vec::new() },
+        };
         let mut names: Vec<&str> = Vec::new();
-        for (name, _) in &found {
-            if !names.contains(name) {
-                names.push(name);
+        for point in &points {
+            if !names.contains(&point.data) {
+                names.push(point.data);
             }
         }
         let on = |name: &str| {
-            let own: Vec<f64> = found.iter().filter(|(data, _)| *data == name).map(|(_, value)| *value).collect();
-            (name.to_owned(), Found::of(&own, self.expected))
+            let own: Vec<&Point<'_>> = points.iter().filter(|point| point.data == name).collect();
+            (name.to_owned(), Found::of(&own, self))
         };
-        Judged { claim: self, ours: Found::of(&values, self.expected), by_data: names.into_iter().map(on).collect() }
+        let ours = Found::of(&points.iter().collect::<Vec<_>>(), self);
+        Judged { claim: self, ours, by_data: names.into_iter().map(on).collect() }
+    }
+
+    /// The verdict by the medians, if every round alone comes to it as well.
+    fn verdict(&self, middle: f64, rounds: &[f64]) -> Verdict {
+        let verdict = self.expected.verdict(middle);
+        let is_decided = rounds.iter().all(|round| self.expected.verdict(*round) == verdict);
+        let has_spread = rounds.len() > 1 || !self.measured.is_timed();
+        if is_decided && has_spread { verdict } else { Verdict::NotDecided }
     }
 }
 
 impl Expected {
-    fn verdict(self, mean: f64) -> Verdict {
+    fn verdict(self, middle: f64) -> Verdict {
         match self {
-            Self::Factor(low, _) if mean <= 1.0 && (low > 1.0 || low / TOLERANCE > mean) => Verdict::Differs,
-            Self::Factor(low, _) if mean < low / TOLERANCE => Verdict::Weaker,
-            Self::Factor(_, high) if mean > high * TOLERANCE => Verdict::Stronger,
-            Self::Within(low, high) if mean < low || mean > high => Verdict::Differs,
-            Self::More if mean <= 1.0 => Verdict::Differs,
-            Self::Factor(..) | Self::Within(..) | Self::More => Verdict::Agrees,
+            Self::Factor(..) | Self::More if middle <= 1.0 => Verdict::Differs,
+            Self::Factor(low, _) if middle < low / TOLERANCE => Verdict::Weaker,
+            Self::Factor(_, high) if middle > high * TOLERANCE => Verdict::Stronger,
+            Self::Within(low, high) if middle < low || middle > high => Verdict::Differs,
+            Self::NotLess if middle < 1.0 => Verdict::Differs,
+            Self::Factor(..) | Self::Within(..) | Self::More | Self::NotLess => Verdict::Agrees,
         }
     }
-}
-
-impl Measured {
-    /// Every ratio or value there is, with its data; NaN for 0 / 0.
-    fn values(self, findings: &[Finding]) -> Vec<(&str, f64)> {
-        let rows = |experiment: &'static str, rows: Rows| {
-            let own = findings.iter().filter(move |finding| finding.experiment == experiment);
-            own.clone().filter(move |finding| is_of(finding, rows, || last_version(own.clone(), &finding.data)))
-        };
-        match self {
-            Self::Value { experiment, measure, of } => {
-                let value = |finding: &'_ Finding| finding.median(measure).filter(|value| value.is_finite());
-                rows(experiment, of).filter_map(|finding| Some((finding.data.as_str(), value(finding)?))).collect()
-            }
-            Self::Ratio { experiment, measure, of, to, alike } => {
-                let best = |which: Rows| {
-                    // In the order of the findings, which is that of the data.
-                    let mut best: Vec<((&str, Vec<String>), f64)> = Vec::new();
-                    for finding in rows(experiment, which) {
-                        let at = (
-                            finding.data.as_str(),
-                            alike.split_whitespace().map(|name| finding.parameter(name)).collect(),
-                        );
-                        let Some(found) = finding.median(measure).filter(|found| found.is_finite()) else { continue };
-                        match best.iter_mut().find(|(other, _)| *other == at) {
-                            Some((_, kept)) => *kept = kept.max(found),
-                            None => best.push((at, found)),
-                        }
-                    }
-                    best
-                };
-                let to = best(to);
-                let beside =
-                    |at: &(&str, Vec<String>)| to.iter().find(|(other, _)| other == at).map(|(_, value)| *value);
-                best(of).into_iter().filter_map(|(at, value)| Some((at.0, value / beside(&at)?))).collect()
-            }
-        }
-    }
-}
-
-/// Names and values of `rows`.
-fn parameters(rows: Rows) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let parts = rows.split("; ").filter(|part| !part.is_empty());
-    parts.map(|part| part.split_once(' ').unwrap_or(("method", part)))
-}
-
-fn is_of(finding: &Finding, rows: Rows, last: impl Fn() -> Option<u64>) -> bool {
-    parameters(rows).all(|parameter| match parameter {
-        ("version", "last") => version(finding) == last(),
-        (name, value) => finding.parameter(name) == value,
-    })
-}
-
-fn version(finding: &Finding) -> Option<u64> {
-    finding.parameter("version").parse().ok()
-}
-
-fn last_version<'f>(findings: impl Iterator<Item = &'f Finding>, data: &str) -> Option<u64> {
-    findings.filter(|finding| finding.data == data).filter_map(version).max()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::measured::{Side, parameters};
     use super::*;
     use crate::experiment::{Head, Row};
     use crate::statistics::rounded;
@@ -321,7 +290,9 @@ mod tests {
         Finding { data: data.into(), ..finding }
     }
 
-    static CLAIM: Claim = Claim {
+    static CLAIM: Claim = BASE;
+
+    const BASE: Claim = Claim {
         paper: "",
         place: "",
         says: "",
@@ -344,7 +315,9 @@ mod tests {
     #[test]
     fn what_one_side_has_none_of_counts_and_what_neither_has_does_not() {
         let found = |values: &[f64]| {
-            let found = Found::of(values, Expected::Factor(2.0, 3.0));
+            let point = |value: &f64| Point { data: "d", middle: *value, rounds: vec![*value; 2] };
+            let points: Vec<Point> = values.iter().map(point).collect();
+            let found = Found::of(&points.iter().collect::<Vec<_>>(), &CLAIM);
             (found.text(), found.verdict)
         };
         let infinite = f64::INFINITY;
@@ -360,7 +333,6 @@ mod tests {
         );
         assert_eq!(found(&[f64::NAN]), ("1 without either".into(), Verdict::NotJudged));
         assert_eq!(found(&[]), (String::new(), Verdict::NotJudged));
-        assert_eq!(Found::of(&[0.0], Expected::Within(0.5, 1.0)).verdict, Verdict::Differs);
     }
 
     #[test]
@@ -384,27 +356,114 @@ mod tests {
     #[test]
     fn verdicts_tell_order_from_size() {
         let factor = Expected::Factor(2.0, 3.0);
-        let verdicts = [0.9, 1.2, 1.7, 3.7, 3.8].map(|mean| factor.verdict(mean));
-        let expected = [Verdict::Differs, Verdict::Weaker, Verdict::Agrees, Verdict::Agrees, Verdict::Stronger];
+        let verdicts = [0.9, 1.0, 1.2, 1.7, 3.7, 3.8].map(|mean| factor.verdict(mean));
+        let expected =
+            [Verdict::Differs, Verdict::Differs, Verdict::Weaker, Verdict::Agrees, Verdict::Agrees, Verdict::Stronger];
         assert_eq!(verdicts, expected);
         assert_eq!(Expected::Within(0.95, 1.05).verdict(0.9), Verdict::Differs);
-        assert_eq!(Expected::More.verdict(1.01), Verdict::Agrees);
+        assert_eq!((Expected::More.verdict(1.01), Expected::More.verdict(1.0)), (Verdict::Agrees, Verdict::Differs));
+    }
+
+    #[test]
+    fn equal_or_higher_means_it() {
+        let verdicts = [0.99, 1.0, 1.01, 9.0].map(|mean| Expected::NotLess.verdict(mean));
+        assert_eq!(verdicts, [Verdict::Differs, Verdict::Agrees, Verdict::Agrees, Verdict::Agrees]);
+    }
+
+    /// A finding with these speeds, round by round.
+    fn rounds(method: &str, speeds: &[f64]) -> Finding {
+        Finding { values: vec![("gb_per_s".to_owned(), speeds.to_vec())], ..finding(method, 4, 0.0) }
+    }
+
+    #[test]
+    fn a_verdict_to_which_not_all_rounds_come_is_not_decided() {
+        let slow = rounds("slow", &[1.0, 1.0, 1.0]);
+        let verdict = |speeds: &[f64]| {
+            let judged = CLAIM.judge(&[rounds("fast", speeds), slow.clone()]);
+            (judged.verdict(), judged.ours.text())
+        };
+        assert_eq!(verdict(&[2.1, 2.5, 2.9]), (Verdict::Agrees, "2.50; rounds 2.10 to 2.90".into()));
+        assert_eq!(verdict(&[0.9, 1.1, 1.3]), (Verdict::NotDecided, "1.10; rounds 0.90 to 1.30".into()));
+        assert_eq!(verdict(&[1.1, 1.2, 1.3]).0, Verdict::Weaker);
+        assert_eq!(verdict(&[0.7, 0.8, 0.9]).0, Verdict::Differs);
+        assert_eq!(verdict(&[3.5, 3.9, 4.1]).0, Verdict::NotDecided);
+    }
+
+    #[test]
+    fn rounds_are_compared_with_the_same_round_of_the_other_side() {
+        // The machine became three times slower: the factor is 2.5 in each round.
+        let found = [rounds("fast", &[7.5, 5.0, 2.5]), rounds("slow", &[3.0, 2.0, 1.0])];
+        assert_eq!(CLAIM.judge(&found).verdict(), Verdict::Agrees);
+        assert_eq!(CLAIM.judge(&found).ours.text(), "2.50");
+    }
+
+    #[test]
+    fn a_time_taken_once_decides_nothing_and_a_count_does() {
+        let once = [rounds("fast", &[2.5]), rounds("slow", &[1.0])];
+        assert_eq!(CLAIM.judge(&once).verdict(), Verdict::NotDecided);
+        static COUNT: Claim = Claim { measured: ratio("e", "containers", "fast", "slow", ""), ..BASE };
+        let counted = once
+            .map(|finding| Finding { values: vec![("containers".to_owned(), finding.values[0].1.clone())], ..finding });
+        assert_eq!(COUNT.judge(&counted).verdict(), Verdict::Agrees);
+    }
+
+    #[test]
+    fn rows_that_a_claim_does_not_tell_apart_leave_it_without_a_verdict() {
+        let form = |isa: &str, speed| {
+            let mut finding = finding("fast", 4, speed);
+            finding.parameters.insert("isa".into(), isa.into());
+            finding
+        };
+        let found = [form("scalar", 2.5), form("avx2", 5.0), finding("slow", 4, 1.0)];
+        let judged = CLAIM.judge(&found);
+        assert_eq!((judged.verdict(), judged.ours.ends), (Verdict::NotJudged, None));
+        static PINNED: Claim =
+            Claim { measured: ratio("e", "gb_per_s", "fast; isa widest", "slow", "expected_bytes"), ..BASE };
+        let judged = PINNED.judge(&found);
+        assert_eq!(rounded(judged.ours.ends.unwrap().median, 6).to_bits(), 5.0_f64.to_bits());
+        // Without vectors there is nothing to compare.
+        assert_eq!(PINNED.judge(&[form("scalar", 2.5), finding("slow", 4, 1.0)]).verdict(), Verdict::NotJudged);
+    }
+
+    #[test]
+    fn the_best_of_several_is_taken_where_the_paper_names_them() {
+        static BEST: Claim = Claim {
+            measured: Measured::Ratio {
+                experiment: "e",
+                measure: "gb_per_s",
+                of: Side::Greatest(&["fast", "faster"]),
+                to: Side::Least(&["slow", "slower"]),
+                alike: "expected_bytes",
+            },
+            ..BASE
+        };
+        let found =
+            [finding("fast", 4, 2.0), finding("faster", 4, 3.0), finding("slow", 4, 2.0), finding("slower", 4, 1.5)];
+        assert_eq!(rounded(BEST.judge(&found).ours.ends.unwrap().median, 6).to_bits(), 2.0_f64.to_bits());
+        assert_eq!(BEST.compared(), "the most of `fast` or `faster` / the least of `slow` or `slower`");
     }
 
     #[test]
     fn every_claim_names_columns_of_an_experiment_that_there_is() {
         let heads: Vec<_> = crate::experiments().iter().map(|experiment| experiment.head()).collect();
         for claim in all() {
-            let (experiment, measure, rows, alike) = match claim.measured {
-                Measured::Ratio { experiment, measure, of, to, alike } => (experiment, measure, vec![of, to], alike),
-                Measured::Value { experiment, measure, of } => (experiment, measure, vec![of], ""),
+            let (experiment, measure, rows, alike) = match &claim.measured {
+                Measured::Ratio { experiment, measure, of, to, alike } => {
+                    (experiment, measure, [of.rows(), to.rows()].concat(), *alike)
+                }
+                Measured::Value { experiment, measure, of } => (experiment, measure, vec![*of], ""),
             };
-            let head = heads.iter().find(|head| head.name == experiment);
+            let head = heads.iter().find(|head| head.name == *experiment);
             let columns: Vec<&str> = head.into_iter().flat_map(Head::columns).collect();
-            let names = rows.into_iter().flat_map(parameters).map(|(name, _)| name);
-            for name in names.chain(alike.split_whitespace()).chain([measure]) {
+            let names = rows.iter().copied().flat_map(parameters).map(|(name, _)| name);
+            for name in names.chain(alike.split_whitespace()).chain([*measure]) {
                 assert!(columns.contains(&name), "{}, {}: {name} of {experiment}", claim.paper, claim.place);
             }
+            // Speeds depend on the instruction set: both sides name theirs.
+            let has_isa = |rows: &'static str| parameters(rows).any(|(name, _)| name == "isa");
+            let needs_isa = columns.contains(&"isa") && claim.measured.is_timed();
+            assert!(!needs_isa || rows.iter().all(|rows| has_isa(rows)), "{}, {}", claim.paper, claim.says);
+            assert!(!matches!(claim.expected, Expected::Factor(low, _) if low <= 1.0), "{}", claim.says);
         }
     }
 }

@@ -2,14 +2,14 @@
 //! beside what differs.
 //!
 //! ```text
-//! | claim | where | paper | ours | | why not |
+//! | claim | where | compared | paper | ours | | why not |
 //! ```
 
 use super::{Judged, Verdict};
 use std::fmt::Write as _;
 
 /// Headings of the columns; the one without is the verdict.
-const COLUMNS: &str = "| claim | where | paper | ours | | why not |\n|---|---|---|---|---|---|\n";
+const COLUMNS: &str = "| claim | where | compared | paper | ours | | why not |\n|---|---|---|---|---|---|---|\n";
 
 /// Verdicts and reasons in the tables of a page.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -23,6 +23,7 @@ struct Row {
     paper: String,
     says: String,
     place: String,
+    compared: String,
     figure: String,
     verdict: String,
     why: String,
@@ -37,12 +38,12 @@ impl Page {
             if let Some(heading) = line.strip_prefix("## ") {
                 paper = heading.trim();
             }
-            let [says, place, figure, _, verdict, why] = cells(line)[..] else { continue };
+            let [says, place, compared, figure, _, verdict, why] = cells(line)[..] else { continue };
             let is_head = says == "claim" || says.starts_with("---");
             if !is_head {
-                let [paper, says, place, figure, verdict, why] =
-                    [paper, says, place, figure, verdict, why].map(str::to_owned);
-                rows.push(Row { paper, says, place, figure, verdict, why });
+                let [paper, says, place, compared, figure, verdict, why] =
+                    [paper, says, place, compared, figure, verdict, why].map(str::to_owned);
+                rows.push(Row { paper, says, place, compared, figure, verdict, why });
             }
         }
         Self { rows }
@@ -91,17 +92,17 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace(['\n', '\r'], " ")
 }
 
-/// Says how many claims hold: `Of 50 claims 34 agree; 7 have the same order, 3 by more and 4 by less than the papers; 9
-/// differ.`
+/// Says how many claims hold: `Of 50 claims 34 agree; 7 have the same order, 3 by more and 4 by less than the papers; 7
+/// differ; 2 are not decided.`
 pub fn tally(judged: &[Judged]) -> String {
     tally_of(Verdict::ALL.map(|verdict| judged.iter().filter(|judged| judged.verdict() == verdict).count()))
 }
 
-fn tally_of(counts: [usize; 5]) -> String {
-    let [agree, more, less, differ, left] = counts;
+fn tally_of(counts: [usize; 6]) -> String {
+    let [agree, more, less, differ, open, left] = counts;
     let left = if left > 0 { format!("; {left} could not be judged") } else { String::new() };
     format!(
-        "Of {} claims {agree} agree; {} have the same order, {more} by more and {less} by less than the papers; {differ} differ{left}.",
+        "Of {} claims {agree} agree; {} have the same order, {more} by more and {less} by less than the papers; {differ} differ; {open} are not decided{left}.",
         counts.iter().sum::<usize>(),
         more + less
     )
@@ -116,10 +117,12 @@ pub fn tables(judged: &[Judged], page: &Page) -> String {
         let _ = write!(text, "{between}## {}\n\n{COLUMNS}", of_paper[0].claim.paper);
         for judged in of_paper {
             let [says, place, figure] = [judged.claim.says, judged.claim.place, judged.claim.figure].map(cell);
+            let compared = judged.claim.compared();
             let by_data = judged.by_data_text();
             let by_data = if by_data.is_empty() { by_data } else { format!("<br>{}", cell(&by_data)) };
             let (ours, verdict, why) = (judged.ours.text(), judged.verdict().text(), page.why(judged));
-            let _ = writeln!(text, "| {says} | {place} | {figure} | {ours}{by_data} | {verdict} | {why} |");
+            let _ =
+                writeln!(text, "| {says} | {place} | {compared} | {figure} | {ours}{by_data} | {verdict} | {why} |");
         }
     }
     text
@@ -141,6 +144,7 @@ mod tests {
             let claim = judged.next().unwrap_or_else(|| panic!("no claim of the program: {row:?}")).claim;
             let expected = [claim.paper, claim.says, claim.place, claim.figure];
             assert_eq!([&row.paper, &row.says, &row.place, &row.figure], expected);
+            assert_eq!(row.compared, claim.compared());
             assert!(known.contains(&row.verdict.as_str()), "{row:?}");
             assert!(row.verdict != Verdict::Differs.text() || !row.why.is_empty(), "no reason: {row:?}");
         }

@@ -15,8 +15,8 @@ pub(super) fn section(report: &Report) -> Markup {
                 h2 { "What the papers say" }
                 p.about {
                     "Ratios of medians of this run; of several, their geometric mean and ends, then on each data set; where one of them is 0 or infinite, "
-                    "the lower median. ✓ agrees: within 25 % of the paper's range; ≈ same order, by more or less than that; ✗ differs. Data and machine "
-                    "are others than the papers'."
+                    "the lower median. ✓ agrees: within 25 % of the paper's range; ≈ same order, by more or less than that; ✗ differs; ? not decided: not "
+                    "every round alone comes to the same. Data and machine are others than the papers'."
                 }
                 @for of_paper in claims.chunk_by(|one, other| one.claim.paper == other.claim.paper) {
                     @if let Some(first) = of_paper.first() {
@@ -36,7 +36,7 @@ fn rows(claims: &[Judged]) -> Markup {
             tbody {
                 @for judged in claims {
                     tr {
-                        th.long { (judged.claim.says) br; small { (judged.claim.place) } }
+                        th.long { (judged.claim.says) br; small { (judged.claim.place) ": " (shown(&judged.claim.compared().replace('`', ""))) } }
                         td.wrap { (judged.claim.figure) }
                         td.wrap {
                             (judged.verdict().mark()) " " (judged.verdict().text()) br; (judged.ours.text())
