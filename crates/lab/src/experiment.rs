@@ -53,6 +53,12 @@ pub trait Experiment: Sync {
     /// Its plots, from what was found on all inputs.
     fn figures(&self, findings: &[Finding]) -> Vec<Figure>;
 
+    /// The measure by which its tables are sorted, the greatest first; none by default, where the order of measuring
+    /// tells more.
+    fn sorted_by(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns advice for the user's data, in sentences; none by default.
     fn advice(&self, findings: &[Finding]) -> Vec<String> {
         let _ = findings;

@@ -7,6 +7,7 @@
 //! run                         settings -> inputs x experiments x rounds -> samples, journalled as they come
 //! report                      findings -> tables, CSV, JSON, one page of HTML with the plots
 //! claims                      what the papers say, held against what was found
+//! estimate                    what some versions would take in four stores, for the user's own data
 //! ```
 //!
 //! The library below the program `silt-lab`. Corpora, data, statistics and programs are those of `siltstone-testbed`;
@@ -14,6 +15,7 @@
 
 pub mod chunk;
 pub mod claims;
+pub mod estimate;
 pub mod experiment;
 pub mod memory;
 pub mod pipeline;

@@ -22,12 +22,24 @@ pub(super) struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
-    /// Chunkers: what deduplication saves with each, how fast they cut, how chunks are spread; with advice for your
-    /// data
+    /// Your versions, and what four stores would make of them: silt, deduplication as restic has it, zstd --long, and
+    /// a chain of deltas
     ///
-    /// The advice is there first, after about a second for every 5 MB. All the rest takes ten times as long: interrupt
-    /// it if the advice was what you came for, or ask for that alone: --experiment chunk-savings.
-    Chunk(Measure),
+    /// Each PATH is a version, oldest first; with --versions each entry of one folder. All four keep them in a folder
+    /// for temporary files, which is removed; set TMPDIR where there is room.
+    Estimate(EstimateOptions),
+    /// Chunkers: what deduplication saves with each, and how fast they cut; with advice for your data
+    ///
+    /// An answer for your data: the chunkers that matter, at three sizes, in about 10 seconds for every 50 MB, advice
+    /// first. With --full, or with --experiment or --method, all that is measured of chunkers: how chunks are spread,
+    /// what vectors give, what the papers say.
+    Chunk {
+        #[command(flatten)]
+        wanted: Measure,
+        /// All chunkers, all experiments on them, all their points: an hour and more
+        #[arg(long, conflicts_with = "quick")]
+        full: bool,
+    },
     /// Sketches: how fast, and how well they find chunks that resemble others
     Sketch(Measure),
     /// Whole pipelines: chunk, fingerprint, find, compress
@@ -101,6 +113,22 @@ pub(super) struct Measure {
 }
 
 #[derive(Args, Debug)]
+pub(super) struct EstimateOptions {
+    /// Versions, oldest first: files or folders
+    #[arg(value_name = "PATH", required = true)]
+    pub(super) paths: Vec<PathBuf>,
+    /// Each entry of the folder PATH is a version, oldest first by name
+    #[arg(long)]
+    pub(super) versions: bool,
+    /// Look at no more than so many bytes: the newest versions
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = mebibytes)]
+    pub(super) at_most: u64,
+    /// Memory of Siltstone's engine; zstd takes two versions and a window besides
+    #[arg(long, value_name = "SIZE", default_value = "512M", value_parser = mebibytes)]
+    pub(super) memory: u64,
+}
+
+#[derive(Args, Debug)]
 pub(super) struct RunFile {
     /// The settings, as run.toml in the folder of a run
     #[arg(value_name = "FILE")]
@@ -156,8 +184,8 @@ mod tests {
 
     #[test]
     fn the_default_memory_is_that_of_the_settings() {
-        let Command::Chunk(wanted) = Cli::parse_from(["silt-lab", "chunk"]).command else { panic!() };
-        let expected = Settings { experiments: vec!["chunk".into()], ..Settings::default() };
-        assert_eq!(wanted.settings(&["chunk"]), expected);
+        let Command::Sketch(wanted) = Cli::parse_from(["silt-lab", "sketch"]).command else { panic!() };
+        let expected = Settings { experiments: vec!["sketch".into()], ..Settings::default() };
+        assert_eq!(wanted.settings(&["sketch"]), expected);
     }
 }

@@ -14,11 +14,38 @@ use std::path::{Path, PathBuf};
 
 /// The experiments of these commands, of all for none.
 pub(super) fn command(commands: &[&str], wanted: &Measure) -> Result<(), Failure> {
-    let mut settings = wanted.settings(commands);
+    with_corpora(wanted.settings(commands), &wanted.places)
+}
+
+/// Experiments of an answer on chunkers.
+const ANSWER_EXPERIMENTS: [&str; 2] = ["chunk-savings", "chunk-throughput"];
+/// Its chunkers: those that backup programs have, the papers' and ours.
+const ANSWER_METHODS: [&str; 8] =
+    ["fixed", "rabin", "gear-nc2", "fastcdc-2016-nc2", "crate:fastcdc", "ae-max", "ram-t", "lagged"];
+/// Its expected sizes, bytes: ours, its half and its double.
+const ANSWER_SIZES: [u32; 3] = [8 << 10, 16 << 10, 32 << 10];
+
+/// All on chunkers, or an answer for the user's data: of that all bytes, but few chunkers, sizes and rounds.
+pub(super) fn chunk(wanted: &Measure, is_full: bool) -> Result<(), Failure> {
+    let mut settings = wanted.settings(&["chunk"]);
+    let is_answer = !is_full && !wanted.quick && wanted.experiment.is_empty() && wanted.method.is_empty();
+    if is_answer {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        settings.experiments = names(&ANSWER_EXPERIMENTS);
+        settings.methods = names(&ANSWER_METHODS);
+        settings.rounds = wanted.rounds.unwrap_or(Settings::new(true).rounds);
+        if settings.expected_bytes.is_empty() {
+            settings.expected_bytes = ANSWER_SIZES.into();
+        }
+    }
+    with_corpora(settings, &wanted.places)
+}
+
+fn with_corpora(mut settings: Settings, places: &Places) -> Result<(), Failure> {
     if settings.data.is_empty() && settings.corpora.is_empty() {
         settings.corpora = corpus::DEFAULTS.map(str::to_owned).into();
     }
-    measure(&settings, &wanted.places)
+    measure(&settings, places)
 }
 
 /// Runs what a file of settings says.
@@ -48,7 +75,14 @@ fn measure(settings: &Settings, places: &Places) -> Result<(), Failure> {
     };
     match ending {
         Ending::Done => super::report(&folder),
-        Ending::Interrupted => Err(Failure::Interrupted(how_to_go_on(&folder, places))),
+        Ending::Interrupted => {
+            // What there is is worth a report; that some of it failed is told there.
+            match super::report(&folder) {
+                Ok(()) | Err(Failure::Methods(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+            Err(Failure::Interrupted(how_to_go_on(&folder, places)))
+        }
     }
 }
 

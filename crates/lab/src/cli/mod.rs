@@ -1,6 +1,7 @@
 //! The command line. What is measured is the library's; this parses, shows progress, and prints.
 
 mod args;
+mod estimate;
 mod interrupt;
 mod list;
 mod measure;
@@ -64,7 +65,8 @@ pub(crate) fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Chunk(wanted) => measure::command(&["chunk"], &wanted),
+        Command::Estimate(wanted) => estimate::run(&wanted),
+        Command::Chunk { wanted, full } => measure::chunk(&wanted, full),
         Command::Sketch(wanted) => measure::command(&["sketch"], &wanted),
         Command::Pipeline(wanted) => measure::command(&["pipeline"], &wanted),
         Command::Store(wanted) => measure::command(&["store"], &wanted),

@@ -1,8 +1,9 @@
 //! The report as one page of HTML: nothing is loaded from elsewhere, nothing runs in it, and all text from outside is
 //! escaped.
 //!
-//! Head (what was run, on what), what follows for the user's data, then each experiment with its figures and tables. It
-//! can be read on a phone, in the dark and on paper; what a figure shows stands in a table too.
+//! Head (what was run, on what), four figures with a sentence each, what follows for the user's data, the papers' claims,
+//! then each experiment with its figures and tables. It can be read on a phone, in the dark and on paper; what a figure
+//! shows stands in a table too.
 
 mod claims;
 mod head;
@@ -11,6 +12,7 @@ mod table;
 use super::plot::{self, Colours, text::shown};
 use super::{Figure, Report};
 use crate::experiment::{Finding, Head};
+use head::Opening;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("html/style.css");
@@ -26,6 +28,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 pub fn page(report: &Report) -> String {
     let title = head::title(report);
     let mut figures_before = 0;
+    let openings = head::openings(report);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -43,10 +46,11 @@ pub fn page(report: &Report) -> String {
                 header { h1 { (title) } (head::lead(report)) }
                 (contents(report))
                 main {
-                    (head::in_short(report))
+                    (opened(report, &openings, &mut figures_before))
+                    (head::in_short(report, &openings))
                     (claims::section(report))
                     @for experiment in &report.experiments {
-                        (section(report, experiment, &mut figures_before))
+                        (section(report, experiment, &openings, &mut figures_before))
                     }
                     (head::what_was_run(report))
                 }
@@ -98,8 +102,32 @@ fn contents(report: &Report) -> Markup {
     }
 }
 
-fn section(report: &Report, experiment: &Head, figures_before: &mut usize) -> Markup {
+/// The figures with which the page opens, and a sentence below each.
+fn opened(report: &Report, openings: &[Opening], figures_before: &mut usize) -> Markup {
+    html! {
+        @if !openings.is_empty() {
+            section id="opening" {
+                div.figures {
+                    @for opening in openings {
+                        @let figures = report.figures_of(opening.experiment);
+                        @let () = *figures_before += 1;
+                        div {
+                            (drawn(&figures[opening.place], *figures_before, &Colours::of(&figures[opening.place], figures)))
+                            p { strong { (shown(head::opening_sentence(report, opening))) } " " a href={ "#" (opening.experiment) } { (opening.experiment) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn section(report: &Report, experiment: &Head, openings: &[Opening], figures_before: &mut usize) -> Markup {
     let figures = report.figures_of(experiment.name);
+    // What the page opened with is not drawn again.
+    let is_above = |place: usize| openings.contains(&Opening { experiment: experiment.name, place });
+    let below: Vec<&Figure> =
+        figures.iter().enumerate().filter(|(place, _)| !is_above(*place)).map(|(_, figure)| figure).collect();
     let advice = report.advice_of(experiment.name);
     html! {
         section id=(experiment.name) {
@@ -112,9 +140,10 @@ fn section(report: &Report, experiment: &Head, figures_before: &mut usize) -> Ma
                 ul.advice { @for sentence in advice { li { (shown(sentence)) } } }
             }
             (failed(report, experiment))
-            @if !figures.is_empty() {
+            @if below.len() < figures.len() { p.about { "Its first figure stands at the " a href="#opening" { "top of the page" } "." } }
+            @if !below.is_empty() {
                 div.figures {
-                    @for figure in figures {
+                    @for figure in below {
                         @let () = *figures_before += 1;
                         (drawn(figure, *figures_before, &Colours::of(figure, figures)))
                     }

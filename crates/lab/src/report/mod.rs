@@ -47,6 +47,17 @@ pub struct Report {
     pub is_whole: bool,
 }
 
+/// Sorts the findings of an experiment on each input by a measure, the greatest first; what has none comes last.
+fn sort(findings: &mut [Finding], experiment: &str, measure: Option<&str>) {
+    let Some(measure) = measure else { return };
+    for of_input in findings.chunk_by_mut(|one, other| one.experiment == other.experiment && one.data == other.data) {
+        if of_input[0].experiment == experiment {
+            let value = |finding: &Finding| finding.median(measure).unwrap_or(f64::NEG_INFINITY);
+            of_input.sort_by(|one, other| value(other).total_cmp(&value(one)));
+        }
+    }
+}
+
 /// Some data, described.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct InputSummary {
@@ -71,7 +82,7 @@ impl Report {
 
     fn new(all: &[Box<dyn Experiment>], recorded: Recorded) -> Self {
         let plan = Plan::of(all, &recorded.header.settings, &recorded.header.inputs);
-        let findings = run::findings(&plan, &recorded);
+        let mut findings = run::findings(&plan, &recorded);
         let (mut figures, mut advice) = (Vec::new(), Vec::new());
         let mut skipped = plan.skipped;
         for experiment in &plan.experiments {
@@ -82,6 +93,9 @@ impl Report {
             }
             figures.push((experiment.name().to_owned(), experiment.figures(&own)));
             advice.push((experiment.name().to_owned(), experiment.advice(&own)));
+        }
+        for experiment in &plan.experiments {
+            sort(&mut findings, experiment.name(), experiment.sorted_by());
         }
         figures.retain(|(_, figures)| !figures.is_empty());
         advice.retain(|(_, sentences)| !sentences.is_empty());

@@ -22,6 +22,12 @@ pub(super) fn text(report: &Report) -> String {
         let _ =
             writeln!(text, "data: {}: {}; {} in {versions}", input.name, input.description, table::bytes(input.bytes));
     }
+    if !report.advice.is_empty() {
+        let _ = writeln!(text, "\n## What follows\n");
+    }
+    for sentence in report.advice.iter().flat_map(|(_, sentences)| sentences) {
+        let _ = writeln!(text, "-> {sentence}");
+    }
     for experiment in &report.experiments {
         let mut inputs: Vec<&str> = report.inputs.iter().map(|input| input.name.as_str()).collect();
         inputs.push("");
@@ -35,12 +41,6 @@ pub(super) fn text(report: &Report) -> String {
     let claims = report.claims();
     if !claims.is_empty() {
         let _ = write!(text, "\n## What the papers say, and what was found\n\n{}", claims_table(&claims));
-    }
-    if !report.advice.is_empty() {
-        let _ = writeln!(text, "\n## What follows\n");
-    }
-    for sentence in report.advice.iter().flat_map(|(_, sentences)| sentences) {
-        let _ = writeln!(text, "-> {sentence}");
     }
     for line in &report.skipped {
         let _ = writeln!(text, "\nleft out: {line}");

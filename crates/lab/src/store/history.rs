@@ -1,6 +1,7 @@
 //! A whole history with each method: every version backed up and settled, then every version restored, newest first,
 //! and compared. All of MeGA's Figures 11 to 16 come of one run.
 
+use super::device::{Device, HARD_DISK, OBJECT_STORE};
 use super::figures;
 use super::method::Method;
 use super::parallel::on_cpus;
@@ -35,9 +36,9 @@ impl Experiment for History {
             needs: Needs::Versions,
             methods: Method::names(&Method::all()),
             rounds: Rounds::OneFor(ROUNDS_PER_HISTORY),
-            columns: "method parameter version backup_mb_per_s base_containers_read base_read_mb \
-                     base_read_seconds deltas settle_seconds settle_written_mb restore_mb_per_s \
-                     containers_involved containers_read restore_read_mb prewritten_mb deduplication_ratio \
+            columns: "method parameter version backup_mb_per_s backup_disk_seconds backup_object_seconds \
+                     base_containers_read base_read_mb base_read_seconds deltas settle_seconds settle_written_mb restore_mb_per_s \
+                     restore_disk_seconds restore_object_seconds containers_involved containers_read restore_read_mb prewritten_mb deduplication_ratio \
                      stored_mb metadata_mb container_kib cache_mib",
         }
     }
@@ -75,6 +76,8 @@ struct Stored {
     backed_up: BackedUp,
     settled: Upkeep,
     held: Held,
+    /// Containers and bytes that the backup wrote.
+    written: (u64, u64),
 }
 
 impl Subject for Run {
@@ -97,9 +100,15 @@ impl Run {
         for version in 1..=self.versions.count() {
             let bytes = self.versions.load(version)?;
             leave_page_cache(&store)?;
+            let held_before = kept.held()?;
             let backed_up = kept.back_up(version, &bytes)?;
+            let held_after = kept.held()?;
             let settled = kept.settle(version)?;
             let before = stored.last().map_or(0, |last| last.logical_bytes);
+            let written = (
+                held_after.containers.saturating_sub(held_before.containers),
+                held_after.bytes.saturating_sub(held_before.bytes),
+            );
             stored.push(Stored {
                 bytes: bytes.len(),
                 digest: Digest::of(&bytes),
@@ -107,6 +116,7 @@ impl Run {
                 backed_up,
                 settled,
                 held: kept.held()?,
+                written,
             });
         }
         let mut samples = Vec::new();
@@ -128,16 +138,22 @@ impl Run {
     }
 
     fn sample(&self, version: usize, stored: &Stored, restored: Restored) -> Sample {
-        let Stored { bytes, logical_bytes, backed_up, settled, held, .. } = stored;
+        let Stored { bytes, logical_bytes, backed_up, settled, held, written, .. } = stored;
         let bytes = *bytes as u64;
+        let (containers, written) = *written;
+        let backing_up = |device: Device| device.reading(&backed_up.bases) + device.seconds(containers, written);
         let mut sample = Sample::of([
             ("backup_mb_per_s", mb(bytes) / backed_up.seconds),
+            ("backup_disk_seconds", backing_up(HARD_DISK)),
+            ("backup_object_seconds", backing_up(OBJECT_STORE)),
             ("base_containers_read", number(backed_up.bases.containers)),
             ("base_read_mb", mb(backed_up.bases.bytes)),
             ("deltas", number(backed_up.deltas)),
             ("settle_seconds", settled.seconds),
             ("settle_written_mb", mb(settled.written_bytes)),
             ("restore_mb_per_s", mb(bytes) / restored.seconds),
+            ("restore_disk_seconds", HARD_DISK.reading(&restored.reads)),
+            ("restore_object_seconds", OBJECT_STORE.reading(&restored.reads)),
             ("containers_involved", number(restored.reads.involved)),
             ("containers_read", number(restored.reads.containers)),
             ("restore_read_mb", mb(restored.reads.bytes)),

@@ -9,7 +9,7 @@
 //! stored index recipe     what a store knows; scale: how large its parts are
 //! container_store cache   containers on disk and in memory
 //! prefetch placing        containers opened before they are needed; chunks written where they go
-//! uncached                reads that come from the disk
+//! uncached                reads that come from the disk; device: what they would take on other devices
 //! ```
 //! All methods have the same CPUs, prefetch containers with the same code and never find one in the page cache that
 //! they read before: only what a method itself keeps in memory is there, an eighth of a version for the papers'
@@ -29,6 +29,7 @@ mod arrival;
 mod cache;
 mod choose;
 mod container_store;
+mod device;
 mod engine;
 mod figures;
 mod history;

@@ -34,11 +34,16 @@ pub const DEFAULTS: [&str; 2] = ["syn", "disk"];
 
 /// All that can be asked for by name: first what the lab makes itself, always the same from a seed; then what takes
 /// programs or a network, always from the same fixed seeds or releases.
-pub const KINDS: [Named; 13] = [
+pub const KINDS: [Named; 14] = [
     Named {
         name: "syn",
         description: "a tree of files that are created, deleted and modified, as the papers' SYN",
         source: Source::Recipe(syn),
+    },
+    Named {
+        name: "long",
+        description: "the same over 120 versions, two files in five modified in each: hundreds of deltas a version",
+        source: Source::Recipe(long),
     },
     Named {
         name: "disk",
@@ -106,24 +111,30 @@ impl Corpora {
             let names: Vec<&str> = KINDS.iter().map(|named| named.name).collect();
             format!("no corpus is called '{name}': there are {}", names.join(", "))
         })?;
-        let corpus =
-            self.from(named.source, amount, seed).with_context(|| format!("the corpus {name} cannot be made"))?;
+        let corpus = self.from(named, amount, seed).with_context(|| format!("the corpus {name} cannot be made"))?;
         Ok(Corpus { name: name.into(), ..corpus })
     }
 
-    fn from(&self, source: Source, amount: Amount, seed: u64) -> Result<Corpus> {
-        let recipe = match source {
+    fn from(&self, named: &Named, amount: Amount, seed: u64) -> Result<Corpus> {
+        let recipe = match named.source {
             Source::Recipe(recipe) => recipe(amount == Amount::Little, seed),
             Source::History(history) => return self.history(history, amount),
             Source::Other(make) => return make(self, amount),
         };
         let amount = if amount == Amount::Little { "little" } else { "full" };
-        recipe.make(&self.folder()?.join(format!("{}-{amount}-seed-{seed}", recipe.kind())), self.missing)
+        recipe.make(&self.folder()?.join(format!("{}-{amount}-seed-{seed}", named.name)), self.missing)
     }
 }
 
 fn syn(is_little: bool, seed: u64) -> Recipe {
     Recipe::Syn(if is_little { Syn::new(seed, 6, 6_000_000) } else { Syn::new(seed, 25, 44_000_000) })
+}
+
+/// MeGA's data sets have a hundred versions and more, and hundreds of deltas in each.
+fn long(is_little: bool, seed: u64) -> Recipe {
+    let (versions, size) = if is_little { (12, 3_000_000) } else { (120, 12_000_000) };
+    let changes = Syn::new(seed, versions, size);
+    Recipe::Syn(Syn { modified_percent: 40.0, changed_percent_min: 0.5, changed_percent_max: 3.0, ..changes })
 }
 
 fn disk(is_little: bool, seed: u64) -> Recipe {

@@ -1,8 +1,8 @@
 //! Parts before and after the experiments: what was run, on what, what failed, what follows.
 
 use super::table;
-use crate::report::Report;
 use crate::report::plot::text::shown;
+use crate::report::{Plot, Report};
 use crate::table::bytes;
 use maud::{Markup, html};
 
@@ -37,23 +37,60 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// The first advice of each experiment.
-pub(super) fn in_short(report: &Report) -> Markup {
-    let first: Vec<(&str, &str, &String)> = report
+/// The first advice of each experiment that has no figure above.
+pub(super) fn in_short(report: &Report, above: &[Opening]) -> Markup {
+    let is_above = |name: &str| above.iter().any(|opening| opening.experiment == name);
+    let first: Vec<(&str, &String)> = report
         .experiments
         .iter()
-        .filter_map(|experiment| Some((experiment.name, experiment.title, report.advice_of(experiment.name).first()?)))
+        .filter(|experiment| !is_above(experiment.name))
+        .filter_map(|experiment| Some((experiment.name, report.advice_of(experiment.name).first()?)))
         .collect();
     html! {
         @if !first.is_empty() {
             section id="short" {
                 h2 { "In short" }
                 ul.advice {
-                    @for (name, _, sentence) in first { li { (shown(sentence)) " " a href={ "#" (name) } { (name) } } }
+                    @for (name, sentence) in first { li { (shown(sentence)) " " a href={ "#" (name) } { (name) } } }
                 }
             }
         }
     }
+}
+
+/// A figure with which the page opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Opening {
+    /// Experiment it belongs to.
+    pub(super) experiment: &'static str,
+    /// Its place among those of the experiment.
+    pub(super) place: usize,
+}
+
+/// What the page opens with, as far as it was measured: how much is saved, how fast it is cut, what deltas save beside
+/// their speed, and what a store's versions cost.
+pub(super) fn openings(report: &Report) -> Vec<Opening> {
+    let first = |experiment, is_wanted: fn(&Plot) -> bool| {
+        let place = report.figures_of(experiment).iter().position(|figure| is_wanted(&figure.plot))?;
+        Some(Opening { experiment, place })
+    };
+    let is_any = |_: &Plot| true;
+    let is_points = |plot: &Plot| matches!(plot, Plot::Points { .. });
+    let wanted = [
+        first("chunk-savings", is_any),
+        first("chunk-throughput", is_any),
+        first("sketch-detection", is_points),
+        first("store-history", is_points),
+    ];
+    wanted.into_iter().flatten().collect()
+}
+
+/// The sentence beside such a figure: what follows from it for the user's data, or else how to read it.
+pub(super) fn opening_sentence<'r>(report: &'r Report, opening: &Opening) -> &'r str {
+    let advice = report.advice_of(opening.experiment).first().map(String::as_str);
+    advice
+        .or_else(|| report.figures_of(opening.experiment).get(opening.place).map(|figure| figure.caption.as_str()))
+        .unwrap_or_default()
 }
 
 /// Inputs, machine and settings.

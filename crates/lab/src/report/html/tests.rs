@@ -85,6 +85,29 @@ fn only_tags_that_html_does_without_are_left_out() {
 }
 
 #[test]
+fn the_page_opens_with_a_figure_of_each_question_and_its_sentence() {
+    let bars = || Figure { title: "Bars".into(), ..report().figures[0].1[0].clone() };
+    let points = Figure {
+        title: "Points".into(),
+        plot: Plot::Points { x: Axis::linear("x"), y: Axis::linear("y"), points: Vec::new() },
+        ..bars()
+    };
+    let names = ["store-history", "chunk-savings", "sketch-detection", "chunk-throughput"];
+    let figures = names.map(|name| (name.to_owned(), vec![bars(), points.clone()])).into();
+    let advice = names.map(|name| (name.to_owned(), vec![format!("What follows of {name}."), "More.".into()])).into();
+    let experiments = names.map(|name| Head { name, ..report().experiments[0].clone() }).into();
+    let page = page(&Report { experiments, figures, advice, ..report() });
+    let opening = page.split("id=\"opening\"").nth(1).unwrap().split("</section>").next().unwrap();
+    let at = |text: &str| opening.find(text).unwrap_or_else(|| panic!("{text}: {opening}"));
+    let order = ["chunk-savings", "chunk-throughput", "sketch-detection", "store-history"];
+    let places = order.map(|name| at(&format!("What follows of {name}.")));
+    assert!(places.is_sorted(), "{places:?}");
+    // Each figure is drawn once.
+    assert_eq!((opening.matches("<figure").count(), page.matches("<figure").count()), (4, 8));
+    assert!(!opening.contains("More."));
+}
+
+#[test]
 fn a_report_of_nothing_is_a_page() {
     let empty =
         Report { experiments: vec![], findings: vec![], figures: vec![], inputs: vec![], advice: vec![], ..report() };
