@@ -399,9 +399,9 @@ mod tests {
 
     #[test]
     fn a_time_taken_once_decides_nothing_and_a_count_does() {
+        static COUNT: Claim = Claim { measured: ratio("e", "containers", "fast", "slow", ""), ..BASE };
         let once = [rounds("fast", &[2.5]), rounds("slow", &[1.0])];
         assert_eq!(CLAIM.judge(&once).verdict(), Verdict::NotDecided);
-        static COUNT: Claim = Claim { measured: ratio("e", "containers", "fast", "slow", ""), ..BASE };
         let counted = once
             .map(|finding| Finding { values: vec![("containers".to_owned(), finding.values[0].1.clone())], ..finding });
         assert_eq!(COUNT.judge(&counted).verdict(), Verdict::Agrees);
@@ -409,6 +409,8 @@ mod tests {
 
     #[test]
     fn rows_that_a_claim_does_not_tell_apart_leave_it_without_a_verdict() {
+        static PINNED: Claim =
+            Claim { measured: ratio("e", "gb_per_s", "fast; isa widest", "slow", "expected_bytes"), ..BASE };
         let form = |isa: &str, speed| {
             let mut finding = finding("fast", 4, speed);
             finding.parameters.insert("isa".into(), isa.into());
@@ -417,8 +419,6 @@ mod tests {
         let found = [form("scalar", 2.5), form("avx2", 5.0), finding("slow", 4, 1.0)];
         let judged = CLAIM.judge(&found);
         assert_eq!((judged.verdict(), judged.ours.ends), (Verdict::NotJudged, None));
-        static PINNED: Claim =
-            Claim { measured: ratio("e", "gb_per_s", "fast; isa widest", "slow", "expected_bytes"), ..BASE };
         let judged = PINNED.judge(&found);
         assert_eq!(rounded(judged.ours.ends.unwrap().median, 6).to_bits(), 5.0_f64.to_bits());
         // Without vectors there is nothing to compare.

@@ -96,13 +96,13 @@ pub fn estimate(
         found.versions += 1;
         found.bytes += bytes.len() as u64;
         let before: Vec<u64> = found.lines.iter().map(|line| line.stored).collect();
-        let line = |(place, keeper): (usize, &Box<dyn Keeper>)| {
+        let line = |(place, keeper): (usize, &dyn Keeper)| {
             let stored = keeper.stored()?;
             let before = before.get(place).copied().unwrap_or(0);
             let last = i64::try_from(stored)? - i64::try_from(before)?;
             anyhow::Ok(Line { name: keeper.name(), stored, last, seconds: seconds[place] })
         };
-        found.lines = keepers.iter().enumerate().map(line).collect::<Result<_>>()?;
+        found.lines = keepers.iter().map(|keeper| &**keeper).enumerate().map(line).collect::<Result<_>>()?;
     }
     found.is_whole = true;
     Ok(found)

@@ -122,7 +122,8 @@ macro_rules! roll {
     ($name:ident: $windows:literal windows, $bytes:literal bytes of $parts:literal parts in $vector:ident of $number:ty;
      $splat:ident $add:ident $shl:ident $ge:ident $mask:ident) => {
         #[inline(always)]
-        #[allow(clippy::cast_possible_truncation)] // Boundaries have the bits of a lane; functions take the low half.
+        // Boundaries have the bits of a lane, and functions take the low half of a hash.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_lossless)]
         fn $name<S: Simd>(s: S, places: &[u8], boundary: u64, sample: &mut Vec<u32>) {
             const STEPS: usize = LOAD_BYTES / $windows;
             const SHUFFLES: [[[u8; LOAD_BYTES]; $parts]; STEPS] = {

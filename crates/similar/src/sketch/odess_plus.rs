@@ -94,7 +94,9 @@ impl OdessPlus {
         let by_vectors = SeeAll { transforms: &self.transforms, hashes };
         let features = self.isa.run(by_vectors).unwrap_or_else(|| {
             let mut features = Extremes::none(Extreme::Min);
-            hashes.iter().for_each(|hash| self.transforms.see(*hash, Extreme::Min, &mut features));
+            for hash in hashes {
+                self.transforms.see(*hash, Extreme::Min, &mut features);
+            }
             features
         });
         (!hashes.is_empty()).then(|| self.transforms.sketch(&features))
