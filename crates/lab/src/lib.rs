@@ -25,6 +25,7 @@ pub mod run;
 pub mod settings;
 pub mod sketch;
 pub mod store;
+mod thread_time;
 
 use siltstone_testbed::{archive, corpus, data, deterministic, statistics, table, tree};
 

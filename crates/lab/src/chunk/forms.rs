@@ -9,16 +9,16 @@ use super::oracle;
 use super::setup::Setup;
 use crate::experiment::{Outcome, Row, Sample, Subject};
 use crate::table::as_float;
+use crate::thread_time;
 use anyhow::Result;
 use serde_json::json;
 use siltstone_chunk::{Chunker, Isa};
 use std::hint::black_box;
-use std::time::Instant;
 
 /// Data smaller than this is gone through again and again until a run has seen so much.
 const RUN_BYTES_MIN: usize = 32 << 20;
 
-/// Seconds for each time the data is gone through, and what came of it. Little data is gone through several times,
+/// Seconds of this thread's processor time for each time the data is gone through, and what came of it. Little data is gone through several times,
 /// after one time that does not count.
 pub fn timed(data: &[u8], mut work: impl FnMut(&[u8]) -> Digest) -> (f64, Digest) {
     let repeats = if cfg!(test) { 1 } else { RUN_BYTES_MIN.div_ceil(data.len().max(1)).min(1 << 16) };
@@ -26,11 +26,12 @@ pub fn timed(data: &[u8], mut work: impl FnMut(&[u8]) -> Digest) -> (f64, Digest
     if repeats > 1 {
         work(black_box(data));
     }
-    let begin = Instant::now();
-    for _ in 0..repeats {
-        digest = work(black_box(data));
-    }
-    (begin.elapsed().as_secs_f64() / as_float(repeats as u64), digest)
+    let (seconds, ()) = thread_time::of(|| {
+        for _ in 0..repeats {
+            digest = work(black_box(data));
+        }
+    });
+    (seconds / as_float(repeats as u64), digest)
 }
 
 /// A rate in bytes of 10^9.

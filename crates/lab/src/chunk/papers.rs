@@ -3,7 +3,7 @@
 //!
 //! | name | what it is |
 //! |---|---|
-//! | `vae-max`, `vae-min`, `vmaxp`, `vram` | an extreme byte search, then a range scan, over and over (TOS'25, section 4.3) |
+//! | `vae-max`, `vae-min`, `vmaxp`, `vram` | an extreme byte search, a range scan, over and over (TOS'25, 4.3) |
 //! | `maxp8` | MAXP over eight-byte values, compared one by one (TC'17, section 3.2) |
 //!
 //! VMAXP and VRAM have the largest chunk of `maxp-t` and `ram-t`, AE has none. Cuts are those of `ae-max`, `ae-min`,

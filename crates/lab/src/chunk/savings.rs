@@ -16,6 +16,7 @@ use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::statistics::Spread;
 use crate::table::as_float;
+use crate::thread_time;
 use crate::tree;
 use anyhow::Result;
 use serde_json::json;
@@ -23,7 +24,6 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// Bytes of an index for each stored chunk: 16 of its fingerprint, 8 of where it lies and how long it is.
 pub(super) const INDEX_BYTES: f64 = 24.0;
@@ -126,9 +126,7 @@ impl Subject for Saving<'_> {
             return Ok(Outcome::Wrong(difference));
         }
         let chunker = self.setup.best()?;
-        let begin = Instant::now();
-        let lengths = lengths(&*chunker, self.data);
-        let seconds = begin.elapsed().as_secs_f64();
+        let (seconds, lengths) = thread_time::of(|| lengths(&*chunker, self.data));
         let cuts = Cuts::of_lengths(&lengths, self.data);
         let mut sample = sample(&cuts);
         // What looks at no byte has no speed.

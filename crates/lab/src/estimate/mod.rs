@@ -4,11 +4,11 @@
 //! | row | what it does |
 //! |---|---|
 //! | `silt` | a repository of its own, at its default settings: the bytes of all its files |
-//! | `restic-like` | Rabin chunks of 512 KiB to 8 MiB, 1 MiB on average, file by file; SHA-256; each new one by zstd -3 and with 73 bytes of header and tag |
+//! | `restic-like` | Rabin chunks of 512 KiB to 8 MiB, file by file, each new one by zstd -3 |
 //! | `zstd --long` | all versions in one stream, each as an archive, with a window of 128 MiB, level 3 |
 //! | `delta chain` | each version, as an archive, against the one before: `zstd --patch-from`, level 3 |
 //!
-//! The last two restore a version only by way of all before it, and delete none; they are what could be had at most
+//! restic's chunks are 1 MiB on average, named by SHA-256, and have 73 bytes of header and tag each. The last two restore a version only by way of all before it, and delete none; they are what could be had at most
 //! from zstd alone. restic's own metadata are not counted.
 
 mod chain;
@@ -124,6 +124,10 @@ impl Estimate {
         let mut text = format!("{table}");
         // Writing to a string does not fail.
         let _ = writeln!(text, "\n{}", self.sentence());
+        if self.lines.len() > 1 {
+            let _ =
+                writeln!(text, "zstd alone reads all versions before the one it restores, and deletes none of them.");
+        }
         text
     }
 

@@ -4,9 +4,9 @@
 //! the one after it sees the end of its input. So nothing waits for ever, and [`Stages::join`] gives the error that was
 //! first in the order of stages.
 
+use crate::thread_time;
 use anyhow::{Error, Result, anyhow};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use rustix::time::{ClockId, clock_gettime};
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -123,7 +123,7 @@ impl<'scope, 'env> Stages<'scope, 'env> {
     /// # Errors
     /// If the system has no more threads to give.
     pub(super) fn start(&mut self, stage: Stage, work: impl FnOnce() -> Result<()> + Send + 'scope) -> Result<()> {
-        let timed = move || work().map(|()| thread_time());
+        let timed = move || work().map(|()| thread_time::taken());
         let thread = Builder::new().name(stage.name().to_owned()).spawn_scoped(self.scope, timed)?;
         self.started.push((stage, thread));
         Ok(())
@@ -208,12 +208,6 @@ impl<O> Ordered<O> {
         let Ok(promise) = self.0.recv() else { return Ok(None) };
         promise.recv().map(Some).map_err(|_| Error::new(Stopped))
     }
-}
-
-/// Processor time that this thread has taken.
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 fn said(panic: &(dyn Any + Send)) -> String {

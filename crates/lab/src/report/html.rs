@@ -1,8 +1,8 @@
 //! The report as one page of HTML: nothing is loaded from elsewhere, nothing runs in it, and all text from outside is
 //! escaped.
 //!
-//! Head (what was run, on what), four figures with a sentence each, what follows for the user's data, the papers' claims,
-//! then each experiment with its figures and tables. It can be read on a phone, in the dark and on paper; what a figure
+//! Head (what was run, on what), four figures with a sentence each, what follows for the user's data, the papers'
+//! claims, then each experiment with its figures and tables. It can be read on a phone, in the dark and on paper; what a figure
 //! shows stands in a table too.
 
 mod claims;
@@ -112,8 +112,12 @@ fn opened(report: &Report, openings: &[Opening], figures_before: &mut usize) -> 
                         @let figures = report.figures_of(opening.experiment);
                         @let () = *figures_before += 1;
                         div {
-                            (drawn(&figures[opening.place], *figures_before, &Colours::of(&figures[opening.place], figures)))
-                            p { strong { (shown(head::opening_sentence(report, opening))) } " " a href={ "#" (opening.experiment) } { (opening.experiment) } }
+                            @let figure = &figures[opening.place];
+                            (drawn(figure, *figures_before, &Colours::of(figure, figures)))
+                            p {
+                                strong { (shown(head::opening_sentence(report, opening))) } " "
+                                a href={ "#" (opening.experiment) } { (opening.experiment) }
+                            }
                         }
                     }
                 }
@@ -140,7 +144,9 @@ fn section(report: &Report, experiment: &Head, openings: &[Opening], figures_bef
                 ul.advice { @for sentence in advice { li { (shown(sentence)) } } }
             }
             (failed(report, experiment))
-            @if below.len() < figures.len() { p.about { "Its first figure stands at the " a href="#opening" { "top of the page" } "." } }
+            @if below.len() < figures.len() {
+                p.about { "One of its figures stands at the " a href="#opening" { "top of the page" } "." }
+            }
             @if !below.is_empty() {
                 div.figures {
                     @for figure in below {

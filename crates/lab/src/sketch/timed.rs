@@ -6,10 +6,10 @@ use super::contender::Contender;
 use crate::experiment::{Outcome, Row, Sample};
 use crate::settings::Settings;
 use crate::table::{as_float, mb_per_s};
+use crate::thread_time;
 use siltstone_similar::sketch::{Sketch, Sketcher};
 use std::hint::black_box;
 use std::rc::Rc;
-use std::time::Instant;
 
 /// Amount that is timed: a run must be long beside what disturbs it, and not all of a large input is needed.
 #[derive(Clone, Copy, Debug)]
@@ -63,9 +63,7 @@ impl<'i> Timed<'i> {
 
     /// One run; `Err` says that its result is wrong.
     pub(super) fn measure(&mut self) -> Result<Values, String> {
-        let begin = Instant::now();
-        let found = (self.work)();
-        let seconds = begin.elapsed().as_secs_f64();
+        let (seconds, found) = thread_time::of(|| (self.work)());
         if found != self.truth {
             return Err("other features than the scalar form finds".into());
         }

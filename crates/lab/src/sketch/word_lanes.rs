@@ -1,5 +1,5 @@
-//! Odess+ as its paper rolls it (Odess, Algorithm 2 and Table 3): a vector of 128 bits has as many lanes as windows roll
-//! side by side. Sixteen bytes are loaded at once, moved to the lanes that need them, and each lane takes its hash
+//! Odess+ as its paper rolls it (Odess, Algorithm 2 and Table 3): a vector of 128 bits has as many lanes as windows
+//! roll side by side. Sixteen bytes are loaded at once, moved to the lanes that need them, and each lane takes its hash
 //! further by one subwindow: `(hash << 4) + subwindow`.
 //!
 //! ```text
@@ -47,11 +47,17 @@ impl WordLanes {
     fn sampled(&self, chunk: &[u8]) -> Vec<u32> {
         #[cfg(target_arch = "x86_64")]
         if let Some(sse) = self.level.as_sse4_2() {
-            return sse.vectorize(|| self.sampled_by(sse, chunk));
+            return sse.vectorize(
+                #[inline(always)]
+                || self.sampled_by(sse, chunk),
+            );
         }
         #[cfg(target_arch = "aarch64")]
         if let Some(neon) = self.level.as_neon() {
-            return neon.vectorize(|| self.sampled_by(neon, chunk));
+            return neon.vectorize(
+                #[inline(always)]
+                || self.sampled_by(neon, chunk),
+            );
         }
         unreachable!("it is made where there are such vectors only: {} bytes", chunk.len())
     }

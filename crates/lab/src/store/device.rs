@@ -19,8 +19,8 @@ pub(super) struct Device {
     mb_per_s: f64,
 }
 
-/// A hard disk of 7200 revolutions a minute, as MeGA's evaluation has (ATC 2022, section 5.1): 8.5 ms of seek and half a
-/// revolution, 150 MB/s. The paper names no figures of its disk; these are usual ones.
+/// A hard disk of 7200 revolutions a minute, as MeGA's evaluation has (ATC 2022, section 5.1): 8.5 ms of seek and half
+/// a revolution, 150 MB/s. The paper names no figures of its disk; these are usual ones.
 pub(super) const HARD_DISK: Device = Device { access_seconds: 0.0085 + 0.5 * 60.0 / 7200.0, mb_per_s: 150.0 };
 /// An object store over a network, one request at a time: 50 ms to the first byte, 100 MB/s.
 pub(super) const OBJECT_STORE: Device = Device { access_seconds: 0.05, mb_per_s: 100.0 };

@@ -17,6 +17,9 @@ use std::fs;
 /// Rounds of other experiments to one of a history, which is long and measures every version for itself.
 const ROUNDS_PER_HISTORY: u64 = 5;
 
+/// Memory in which deltas wait for their bases in a second restore, so that others must be prewritten.
+const LITTLE_MEMORY_BYTES: usize = 64 << 10;
+
 /// `store-history`.
 pub(super) struct History;
 
@@ -37,9 +40,10 @@ impl Experiment for History {
             methods: Method::names(&Method::all()),
             rounds: Rounds::OneFor(ROUNDS_PER_HISTORY),
             columns: "method parameter version backup_mb_per_s backup_disk_seconds backup_object_seconds \
-                     base_containers_read base_read_mb base_read_seconds deltas settle_seconds settle_written_mb restore_mb_per_s \
-                     restore_disk_seconds restore_object_seconds containers_involved containers_read restore_read_mb prewritten_mb deduplication_ratio \
-                     stored_mb metadata_mb container_kib cache_mib",
+                     base_containers_read base_read_mb base_read_seconds deltas settle_seconds settle_written_mb \
+                     restore_mb_per_s restore_disk_seconds restore_object_seconds containers_involved \
+                     containers_read restore_read_mb prewritten_mb little_memory_prewritten_mb \
+                     little_memory_restore_mb_per_s deduplication_ratio stored_mb metadata_mb container_kib cache_mib",
         }
     }
 
@@ -131,7 +135,20 @@ impl Run {
                 return Ok(Outcome::Wrong(format!("version {version} is not restored as it was")));
             }
             fs::remove_file(&restored)?;
-            samples.push(self.sample(version, stored, done));
+            let mut sample = self.sample(version, stored, done);
+            leave_page_cache(&store)?;
+            if let Some(done) = kept.restore_within(version, &restored, LITTLE_MEMORY_BYTES)? {
+                if Digest::of_file(&restored)? != stored.digest {
+                    return Ok(Outcome::Wrong(format!(
+                        "version {version} is not restored as it was with little memory"
+                    )));
+                }
+                fs::remove_file(&restored)?;
+                let bytes = mb(stored.bytes as u64);
+                sample.values.push(("little_memory_prewritten_mb".into(), mb(done.prewritten_bytes)));
+                sample.values.push(("little_memory_restore_mb_per_s".into(), bytes / done.seconds));
+            }
+            samples.push(sample);
         }
         samples.reverse();
         Ok(Outcome::Right(samples))

@@ -190,11 +190,19 @@ impl Lifecycles {
     /// # Errors
     /// If what is stored cannot be read or decoded, or the file cannot be written.
     pub(super) fn restore(&self, version: usize, into: &Path) -> Result<Restored> {
+        // Other methods' restores have a cache of this size; this one needs none but for deltas.
+        self.restore_within(version, into, self.store.scale.cache_bytes)
+    }
+
+    /// The same, with so many bytes of memory in which deltas wait for their bases: the others are prewritten.
+    ///
+    /// # Errors
+    /// As [`Self::restore`].
+    pub(super) fn restore_within(&self, version: usize, into: &Path, waiting_bytes: usize) -> Result<Restored> {
         let begin = Instant::now();
         let (recipe, _) = self.store.recipe(version)?;
         let scale = &self.store.scale;
-        // Other methods' restores have a cache of this size; this one needs none but for deltas.
-        let mut placing = Placing::create(into, &recipe, self.store.isa, scale.cache_bytes)?;
+        let mut placing = Placing::create(into, &recipe, self.store.isa, waiting_bytes)?;
         let mut reads = Reads::default();
         let order = self.traversal(version);
         prefetch::in_order(&self.store.disk, &order, scale.threads, |prefetcher| {

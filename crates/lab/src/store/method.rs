@@ -164,6 +164,17 @@ impl Kept {
         }
     }
 
+    /// Restores a version with so many bytes of memory in which deltas wait for their bases; `None` for a layout whose
+    /// deltas wait for nothing.
+    pub(super) fn restore_within(&self, version: usize, into: &Path, waiting_bytes: usize) -> Result<Option<Restored>> {
+        match self {
+            Self::Lifecycle(lifecycles) if lifecycles.store.way.has_deltas => {
+                lifecycles.restore_within(version, into, waiting_bytes).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Forgets the oldest version; `liveness_threshold` is of garbage collection, where there is any.
     pub(super) fn forget_oldest(&mut self, version: usize, liveness_threshold: Option<f64>) -> Result<Upkeep> {
         match (self, liveness_threshold) {

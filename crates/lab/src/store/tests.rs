@@ -197,15 +197,14 @@ fn a_container_that_is_not_split_is_only_rewritten_to_be_filled() {
 fn deltas_that_memory_has_no_room_for_are_prewritten() {
     let versions = versions(4);
     let folder = tempfile::tempdir().unwrap();
-    let Kept::Lifecycle(mut kept) = filled(Method::Mega(0), &versions, &folder.path().join("store")) else {
+    let Kept::Lifecycle(kept) = filled(Method::Mega(0), &versions, &folder.path().join("store")) else {
         unreachable!()
     };
     for cache_bytes in [0, 2000, usize::MAX] {
-        kept.store.scale.cache_bytes = cache_bytes;
         let mut prewritten = 0;
         for (at, bytes) in versions.iter().enumerate() {
             let restored = folder.path().join("restored");
-            prewritten += kept.restore(at + 1, &restored).unwrap().prewritten_bytes;
+            prewritten += kept.restore_within(at + 1, &restored, cache_bytes).unwrap().prewritten_bytes;
             assert!(fs::read(&restored).unwrap() == **bytes, "{cache_bytes}: version {}", at + 1);
             fs::remove_file(&restored).unwrap();
         }
