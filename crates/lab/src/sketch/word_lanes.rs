@@ -151,6 +151,8 @@ macro_rules! roll {
             for load in places.chunks_exact(LOAD_BYTES) {
                 let data = u8x16::from_slice(s, load);
                 let back = s.slide_u8x16::<{ LOAD_BYTES - BACK }>(before, data);
+                // All are written, so that none is read again but where it is sampled: the lanes stay in their register.
+                let (mut rolled, mut sampled) = ([[0; $windows]; STEPS], 0_u64);
                 for (step, parts) in shuffles.iter().enumerate() {
                     let source = if step == 0 { back } else { data };
                     let subwindow = |indices| -> $vector<S> { s.swizzle_dyn_precise_u8x16(source, indices).bitcast() };
@@ -159,14 +161,14 @@ macro_rules! roll {
                         value = s.$add(value, subwindow(*indices));
                     }
                     hashes = s.$add(s.$shl(hashes, 4), value);
-                    let mut lanes = s.$mask(s.$ge(hashes, least));
-                    if lanes != 0 {
-                        let words: [$number; $windows] = hashes.into();
-                        while lanes != 0 {
-                            sample.push(words[lanes.trailing_zeros() as usize] as u32);
-                            lanes &= lanes - 1;
-                        }
-                    }
+                    rolled[step] = hashes.into();
+                    sampled |= s.$mask(s.$ge(hashes, least)) << (step * $windows);
+                }
+                while sampled != 0 {
+                    let place = sampled.trailing_zeros() as usize;
+                    let hash: $number = rolled[place / $windows][place % $windows];
+                    sample.push(hash as u32);
+                    sampled &= sampled - 1;
                 }
                 before = data;
             }
