@@ -126,12 +126,21 @@ fn opened(report: &Report, openings: &[Opening], figures_before: &mut usize) -> 
     }
 }
 
+/// Tells whether a figure is in the page: of a quick run only those that redraw a paper's, on the first data. Beside the
+/// page all results stand in files.
+fn is_drawn(report: &Report, figure: &Figure) -> bool {
+    let is_of = |name: &str| [", ", ": "].iter().any(|before| figure.title.contains(&format!("{before}{name}")));
+    let is_of_other = report.inputs.iter().skip(1).any(|input| is_of(&input.name));
+    !report.settings.quick || !figure.redraws.is_empty() && !is_of_other
+}
+
 fn section(report: &Report, experiment: &Head, openings: &[Opening], figures_before: &mut usize) -> Markup {
     let figures = report.figures_of(experiment.name);
     // What the page opened with is not drawn again.
     let is_above = |place: usize| openings.contains(&Opening { experiment: experiment.name, place });
-    let below: Vec<&Figure> =
-        figures.iter().enumerate().filter(|(place, _)| !is_above(*place)).map(|(_, figure)| figure).collect();
+    let is_below = |(place, figure): &(usize, &Figure)| !is_above(*place) && is_drawn(report, figure);
+    let below: Vec<&Figure> = figures.iter().enumerate().filter(is_below).map(|(_, figure)| figure).collect();
+    let has_above = (0..figures.len()).any(is_above);
     let advice = report.advice_of(experiment.name);
     html! {
         section id=(experiment.name) {
@@ -144,7 +153,7 @@ fn section(report: &Report, experiment: &Head, openings: &[Opening], figures_bef
                 ul.advice { @for sentence in advice { li { (shown(sentence)) } } }
             }
             (failed(report, experiment))
-            @if below.len() < figures.len() {
+            @if has_above {
                 p.about { "One of its figures stands at the " a href="#opening" { "top of the page" } "." }
             }
             @if !below.is_empty() {

@@ -34,6 +34,8 @@ pub(super) fn tables(report: &Report, experiment: &Head) -> Markup {
             names.push(&finding.data);
         }
     }
+    // The page of a quick run is small: of several data the first stand in it, all in the files beside it.
+    let left_out = if report.settings.quick { names.split_off(names.len().min(1)) } else { Vec::new() };
     html! {
         @for name in names {
             @let rows: Vec<&Finding> = report.found(experiment.name, name).collect();
@@ -44,6 +46,7 @@ pub(super) fn tables(report: &Report, experiment: &Head) -> Markup {
                 @if rows.len() > ROWS_MAX { p { (rows.len() - ROWS_MAX) " rows more are in the files beside this page." } }
             }
         }
+        @if !left_out.is_empty() { p.about { "In results.csv: " (shown(&left_out.join(", "))) } }
     }
 }
 

@@ -108,6 +108,29 @@ fn the_page_opens_with_a_figure_of_each_question_and_its_sentence() {
 }
 
 #[test]
+fn the_page_of_a_quick_run_has_the_papers_figures_and_the_tables_of_the_first_data() {
+    let input = |name: &str| InputSummary { name: name.into(), ..report().inputs[0].clone() };
+    let of = |title: &str, redraws: &str| Figure {
+        title: title.into(),
+        redraws: redraws.into(),
+        ..report().figures[0].1[0].clone()
+    };
+    let drawn = [of("Cuts, one", "AE, Fig. 5"), of("Cuts, two", "AE, Fig. 5"), of("Ours, one", "")];
+    let on = |data: &str| Finding { data: data.into(), ..finding("fine", None) };
+    let whole = Report {
+        inputs: vec![input("one"), input("two")],
+        figures: vec![("chunk-speed".into(), drawn.into())],
+        findings: vec![on("one"), on("two")],
+        ..report()
+    };
+    let count = |page: &str| (page.matches("<figure").count(), page.matches("<details").count());
+    assert_eq!(count(&page(&whole)), (3, 2));
+    let quick = page(&Report { settings: Settings { quick: true, ..whole.settings.clone() }, ..whole });
+    assert_eq!(count(&quick), (1, 1));
+    assert!(quick.contains("In results.csv: two"), "{quick}");
+}
+
+#[test]
 fn a_report_of_nothing_is_a_page() {
     let empty =
         Report { experiments: vec![], findings: vec![], figures: vec![], inputs: vec![], advice: vec![], ..report() };
