@@ -126,6 +126,9 @@ fn opened(report: &Report, openings: &[Opening], figures_before: &mut usize) -> 
     }
 }
 
+/// Figures of an experiment in the page of a quick run, beside those it opens with.
+const QUICK_FIGURES: usize = 2;
+
 /// Tells whether a figure is in the page: of a quick run only those that redraw a paper's, on the first data. Beside the
 /// page all results stand in files.
 fn is_drawn(report: &Report, figure: &Figure) -> bool {
@@ -139,7 +142,9 @@ fn section(report: &Report, experiment: &Head, openings: &[Opening], figures_bef
     // What the page opened with is not drawn again.
     let is_above = |place: usize| openings.contains(&Opening { experiment: experiment.name, place });
     let is_below = |(place, figure): &(usize, &Figure)| !is_above(*place) && is_drawn(report, figure);
-    let below: Vec<&Figure> = figures.iter().enumerate().filter(is_below).map(|(_, figure)| figure).collect();
+    let most = if report.settings.quick { QUICK_FIGURES } else { usize::MAX };
+    let below: Vec<&Figure> =
+        figures.iter().enumerate().filter(is_below).map(|(_, figure)| figure).take(most).collect();
     let has_above = (0..figures.len()).any(is_above);
     let advice = report.advice_of(experiment.name);
     html! {
