@@ -24,6 +24,8 @@ pub struct Named {
 enum Source {
     /// Made here, little or full, from a seed.
     Recipe(fn(bool, u64) -> Recipe),
+    /// The same, kept under a name of its own: other corpora are of its kind.
+    Apart(&'static str, fn(bool, u64) -> Recipe),
     History(History),
     Other(fn(&Corpora, Amount) -> Result<Corpus>),
 }
@@ -43,7 +45,7 @@ pub const KINDS: [Named; 14] = [
     Named {
         name: "long",
         description: "the same over 120 versions, two files in five modified in each: hundreds of deltas a version",
-        source: Source::Recipe(long),
+        source: Source::Apart("long", long),
     },
     Named {
         name: "disk",
@@ -111,18 +113,22 @@ impl Corpora {
             let names: Vec<&str> = KINDS.iter().map(|named| named.name).collect();
             format!("no corpus is called '{name}': there are {}", names.join(", "))
         })?;
-        let corpus = self.from(named, amount, seed).with_context(|| format!("the corpus {name} cannot be made"))?;
+        let corpus =
+            self.from(named.source, amount, seed).with_context(|| format!("the corpus {name} cannot be made"))?;
         Ok(Corpus { name: name.into(), ..corpus })
     }
 
-    fn from(&self, named: &Named, amount: Amount, seed: u64) -> Result<Corpus> {
-        let recipe = match named.source {
-            Source::Recipe(recipe) => recipe(amount == Amount::Little, seed),
+    fn from(&self, source: Source, amount: Amount, seed: u64) -> Result<Corpus> {
+        let is_little = amount == Amount::Little;
+        let (name, recipe) = match source {
+            Source::Recipe(recipe) => (None, recipe(is_little, seed)),
+            Source::Apart(name, recipe) => (Some(name), recipe(is_little, seed)),
             Source::History(history) => return self.history(history, amount),
             Source::Other(make) => return make(self, amount),
         };
-        let amount = if amount == Amount::Little { "little" } else { "full" };
-        recipe.make(&self.folder()?.join(format!("{}-{amount}-seed-{seed}", named.name)), self.missing)
+        let name = name.unwrap_or(recipe.kind());
+        let amount = if is_little { "little" } else { "full" };
+        recipe.make(&self.folder()?.join(format!("{name}-{amount}-seed-{seed}")), self.missing)
     }
 }
 
