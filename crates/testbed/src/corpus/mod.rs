@@ -143,6 +143,7 @@ impl Corpora {
             History::Tars => tars::history,
             History::Redis => store::history,
             History::System => image::history,
+            History::Postgres => named::postgres_history,
         };
         make(self, amount)
     }
@@ -160,6 +161,8 @@ pub enum History {
     Redis,
     /// The image of a machine's disk.
     System,
+    /// The data folder of a database server, with its write-ahead log.
+    Postgres,
 }
 
 /// The user's own versions: the entries of a folder in the order of their names; or, where `silt-lab corpus` made it,

@@ -164,6 +164,10 @@ fn stream(is_little: bool, seed: u64) -> Stream {
     Stream { seed, versions, size, changed_percent: 1.0 }
 }
 
+pub(super) fn postgres_history(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
+    corpora.from(Source::Recipe(postgres), amount, 1)
+}
+
 fn postgres(is_little: bool, seed: u64) -> Recipe {
     let (versions, size) = if is_little { (3, 80_000_000) } else { (20, 100_000_000) };
     Recipe::Postgres(Postgres { seed, versions, size, transactions_percent: 1.0 })

@@ -1,36 +1,38 @@
 //! The search for copies, made for text of which most is copied from the prefix.
 //!
-//! Siltstone's own. zstd's searches fill a table with the prefix before they look at the text: for a region that is
-//! nearly all copies this takes as long as finding them. Here the prefix is learnt sparsely, which is enough to find
-//! where something long was copied from; after that it is *followed*, 64 bytes at a time, and only around places where
-//! the text differs the prefix is learnt densely, because small pieces are looked for there.
+//! Siltstone's own. zstd's searches look at every place of the prefix before they look at the text: for a region that
+//! is nearly all copies this takes longer than finding them. Here every fourth place is learnt, which is enough to find
+//! where something was copied from; after that it is *followed*, 64 bytes at a time.
 //!
 //! ```text
-//! learn every 16th place of the prefix by its next 8 bytes
+//! learn every 4th place of the prefix by its next 8 bytes
 //! from `at` on, the first place that belongs to no copy:
 //! 1  compare 64 bytes with those at the last distance; run: the first 4 or more equal ones in a row
-//!    take the run if it begins within 1 byte, or within 3 and has 8
-//! 2  learn every 4th place of the KiB around the prefix's place at the last distance
-//! 3  look before the run, or through the 64 bytes: for the last place with the same next 8 bytes; or the same 6, unless the
-//!    place after has the same 8. What is found grows both ways, the places looked at are learnt
-//! 4  found one: while it is shorter than 64 take a better one instead, found from the 2 places after, or from 4 places whose 8
-//!    bytes hold its end and what differs there. Then take the run instead, if it reaches as far, and what is copied before it
-//!    begins is not worth a distance
+//!    take the run if it begins at once
+//! 2  learn the KiB around the prefix's place at the last distance again: of equal places the nearest is found then
+//! 3  look before the run and at its first 2 places, or through the 64 bytes: for the last place with the same next 8
+//!    bytes; or the same 6, unless the place after has the same 8. What is found grows both ways, the places looked at
+//!    are learnt
+//! 4  found one: while it is shorter than 64 take a better one instead, found from the 2 places after, or from 4 places
+//!    whose 8 bytes hold its end and what differs there. Then take the run instead, if it reaches as far, and what is
+//!    copied before it begins is not worth a distance
 //!    found none: take the run; without a run go on where looking stopped
 //! 5  as long as the next 4 bytes are those at the distance before the last, copy these
 //! better: 4 length - log2 distance, less 4 for each byte it begins later, is greater by more than 4 (zstd's measure)
 //! ```
 //!
-//! Reasons, as bytes and speed on the data of `mod.rs` in regions of 256 KiB (November 2026):
-//! 1. **Sparse and dense** (1, 2). All of the prefix known at every 4th place: 0 / 1 / 1 / 2 % smaller, but 15 / 22 / 9
-//!    / 17 % slower. What is learnt around copies is learnt last: so the nearest of equal places is found.
-//! 2. **Better ones** (4): without them 8 / 1 / 3 / 1 % larger, 2 / 7 / 12 / 8 % faster. Most come from the end: a copy
-//!    that contains the one that was found is seldom found at its begin, because equal begins are learnt over one
-//!    another.
-//! 3. **Runs first, but only near ones** (1): numbers and addresses change in place, and going on at the last distance
-//!    costs least. Looking before any run: 9 % slower on binaries, at the same size; taking them from 16 bytes on: 2 %
-//!    larger.
-//! 4. **Short words only of the text**: learning those of the prefix too saved 0 to 0.5 %, 4 % of the database, for a
+//! Reasons, as bytes on the data of `mod.rs` (sources, dumps, binaries, a database, in this order) and on a PostgreSQL
+//! folder between two runs of pgbench, 62 MB of text, in regions of 512 KiB (November 2026):
+//! 1. **Every fourth place** of the prefix. Every eighth: 6 / 1 / 0 / 5 % larger, PostgreSQL 43 %. Every second: 1 %
+//!    larger / same / same / 4 % smaller, PostgreSQL 8 % smaller, at half the speed.
+//! 2. **The nearest of equal places** (2): without it 8 / 1 / 1 / 3 % larger, PostgreSQL 8 %.
+//! 3. **Better ones** (4): without them 19 / 2 / 3 / 2 % larger, PostgreSQL 45 %. Most come from the end: a copy that
+//!    contains the one that was found is seldom found at its begin, because equal begins are learnt over one another.
+//! 4. **Runs only after a look** (1, 3): numbers and addresses change in place, and going on at the last distance costs
+//!    least; but rows of a database are like each other, and the last distance is often that of the wrong one. Taking
+//!    runs unseen that begin within 1 byte, or within 3 and have 8: 4 % smaller / same / 1 % smaller / same, PostgreSQL
+//!    58 % larger. Looking at 8 places of a run: 5 / 0 / 3 / 0 % larger.
+//! 5. **Short words only of the text**: learning those of the prefix too saved 0 to 0.5 %, 4 % of the database, for a
 //!    tenth to a quarter of the speed. Five bytes instead of six: no smaller, since a copy from far away costs three
 //!    bytes.
 //!
@@ -47,13 +49,10 @@ use compare::{backward, equal, forward, word};
 use siltstone_simd::{Isa, Kernel, Simd};
 use tables::{LONG_BYTES, Tables};
 
-/// A run within this distance is taken at once ...
-const RUN_NEAR_BYTES: usize = 1;
-/// ... or within this, if it has so many bytes.
-const RUN_FAR_BYTES: usize = 3;
-const RUN_LONG_BYTES: usize = 8;
 /// The shortest run.
 const RUN_BYTES_MIN: usize = 4;
+/// Places of a run at which a copy is still looked for.
+const RUN_PLACES: usize = 2;
 /// Copies from this length on are not improved.
 const GOOD_BYTES: usize = 64;
 /// Places behind the begin of a copy from which a better one is looked for.
@@ -147,13 +146,6 @@ impl Copied {
         self.stop - self.start
     }
 
-    /// Tells whether a run is taken from `at` without looking for more.
-    #[inline(always)]
-    fn is_sure_from(self, at: usize) -> bool {
-        let ahead = self.start - at;
-        ahead <= RUN_NEAR_BYTES || (ahead <= RUN_FAR_BYTES && self.length() >= RUN_LONG_BYTES)
-    }
-
     /// Returns the cost of its distance, in quarters of a byte; `free` if it is the last one.
     #[inline(always)]
     fn cost(self, free: bool) -> i64 {
@@ -206,11 +198,11 @@ impl<C: Compare> Walk<'_, C> {
     fn step(&mut self, at: usize) -> usize {
         let run = self.run_ahead(at);
         let found = match run {
-            Some(run) if run.is_sure_from(at) => Some(run),
+            Some(run) if run.start == at => Some(run),
             _ => {
                 self.tables.learn_around(self.whole, at.wrapping_sub(self.distances[0]));
                 let last = self.end - LONG_BYTES + 1;
-                let stop = run.map_or(at + BLOCK_BYTES, |run| run.start - 1).min(last);
+                let stop = run.map_or(at + BLOCK_BYTES, |run| run.start + RUN_PLACES).min(last);
                 match self.look(at, stop) {
                     Ok((found, place)) => Some(self.improve(found, place + 1, run)),
                     Err(next) if run.is_none() => return next,
