@@ -3,7 +3,7 @@
 use super::*;
 use crate::common::{self, entry_path, log::Log, resources, tree};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
-use siltstone_engine::backup::{self, Source};
+use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::fs::Ownership;
 use siltstone_engine::restore::{self};
