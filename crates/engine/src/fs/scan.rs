@@ -2,7 +2,7 @@
 //! what it holds), with bounded memory: one sorted list of names per level.
 //!
 //! The walk goes from open directory to name. Symbolic links are followed only above a source, where the user wrote
-//! them. An entry costs two system calls, `statx` and a list of attributes, which files may leave to whoever takes them;
+//! them. An entry costs two system calls, `statx` and a list of attributes, which a file may leave to whoever takes it;
 //! a directory a few more. What cannot be read becomes a [`Problem`].
 
 mod chosen;

@@ -17,9 +17,9 @@
 //! So a number's snapshots are neighbours, and deleting snapshots frees what lived only in them, in any position.
 //!
 //! Cost: everything here is linear in the sizes of the differences; one NC at a time is in memory. Differences are kept
-//! in runs. A set in runs would be slow to change: `roaring` takes numbers from it one by one, and moves all runs behind
-//! each. So sets that grow here are without runs ([`add`]): with 40 000 chunks of which 1300 change each time, anywhere,
-//! the last of a hundred sets is there after 0.35 ms and not 43 (`roaring` 0.12, AMD EPYC, November 2026).
+//! in runs. A set in runs would be slow to change: `roaring` takes numbers from it one by one, and moves all runs
+//! behind each. So sets that grow here are without runs ([`add`]): with 40 000 chunks of which 1300 change each time,
+//! anywhere, the last of a hundred sets is there after 0.35 ms and not 43 (`roaring` 0.12, AMD EPYC, November 2026).
 
 use roaring::{RoaringBitmap, RoaringTreemap};
 use std::collections::BTreeSet;
