@@ -32,13 +32,14 @@ const OPEN_FLAGS: OFlags =
 pub struct FileHandle {
     directory: Arc<OwnedFd>,
     name: CString,
-    status: Status,
+    /// Boxed, for handles go on in items that stand beside small ones.
+    status: Box<Status>,
     xattrs_later: bool,
 }
 
 impl FileHandle {
     pub(super) fn new(directory: Arc<OwnedFd>, name: CString, status: &Status, xattrs_later: bool) -> Self {
-        Self { directory, name, status: *status, xattrs_later }
+        Self { directory, name, status: Box::new(*status), xattrs_later }
     }
 
     /// True if the scan has not read the file's extended attributes, and while its change time is the same they are.
@@ -53,7 +54,7 @@ impl FileHandle {
     /// Those of the system.
     pub fn open_as_seen(&self) -> io::Result<SourceFile> {
         let file = open_without_access_time(&self.directory, &self.name, OPEN_FLAGS)?;
-        Ok(SourceFile { file: File::from(file), status: self.status, position: 0 })
+        Ok(SourceFile { file: File::from(file), status: *self.status, position: 0 })
     }
 
     /// Opens the file for reading, if it still is the one the scan saw. `path` only serves the report.
