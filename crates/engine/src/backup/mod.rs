@@ -32,6 +32,7 @@ mod chunker;
 mod commit;
 mod entries;
 mod flow;
+mod fresh;
 mod heal;
 mod local;
 mod modes;

@@ -6,12 +6,14 @@
 //! the readers, and its place in the order is kept by the channel that the job's results will come through.
 
 use super::flow::{Disconnected, Item, Job, Patch, Step, ToRead, Unusable};
+use super::fresh::distrust_fresh;
 use super::options::BackupOptions;
 use super::outcome::Planned;
 use super::previous::Chained;
 use super::source::{EntrySource, SourceEntry, SourceItem, SourceKind, Unread};
 use crate::chunks::ChunkSource;
 use crate::fs::{Problem, ProblemKind, ScanItem, SkipReason};
+use crate::lease::now;
 use crate::observer::{EntryAction, Notice};
 use crate::{EngineError, Observer};
 use crossbeam_channel::{Sender, bounded};
@@ -144,14 +146,17 @@ impl<'s, 'r> Planner<'s, 'r> {
 
     fn file(
         &mut self,
-        (path, metadata): (EntryPath, Metadata),
+        (path, mut metadata): (EntryPath, Metadata),
         (size, unread): (u64, Unread),
         previous: Option<Entry>,
         changed: Option<&[Range<u64>]>,
     ) -> Item {
         let is_known = |previous: &&Entry| changed.is_none() && self.is_unchanged(previous, &metadata, size, &unread);
         let reused = previous.as_ref().filter(is_known).and_then(|previous| self.reusable(previous));
-        if let Some((recipe, needs)) = reused {
+        let has_all = |previous: &Entry| has_xattrs(&mut metadata, &previous.metadata, &unread);
+        if let Some((recipe, needs)) = reused
+            && previous.as_ref().is_some_and(has_all)
+        {
             if let Unread::Described(_) = unread {
                 // A name that follows may be of this content, which is not being read.
                 self.links.remove(&(metadata.device, metadata.inode));
@@ -284,6 +289,22 @@ impl<'s, 'r> Planner<'s, 'r> {
         self.steps.send(Step::Pieces(receiver)).map_err(|_| Disconnected)?;
         self.jobs.send(Job { items, pieces }).map_err(|_| Disconnected)
     }
+}
+
+/// Completes the metadata of a file whose content is unchanged with its extended attributes: those of the previous
+/// snapshot if the inode is unchanged as well. `false` if they cannot be read.
+fn has_xattrs(metadata: &mut Metadata, before: &Metadata, unread: &Unread) -> bool {
+    let Unread::OnDisk(handle) = unread else { return true };
+    if !handle.xattrs_later() {
+        return true;
+    }
+    if (before.changed, before.inode) == (metadata.changed, metadata.inode) {
+        metadata.xattrs.clone_from(&before.xattrs);
+        return true;
+    }
+    distrust_fresh(metadata, now());
+    let read = handle.open_as_seen().and_then(|file| file.xattrs());
+    read.map(|xattrs| metadata.xattrs = xattrs).is_ok()
 }
 
 /// An entry that needs no reading.

@@ -2,9 +2,10 @@
 //! while the next is read.
 
 use super::flow::{Disconnected, FileEnd, Item, Job, Part, Patch, ReadyPiece, ToRead};
+use super::fresh::distrust_fresh;
 use super::piece::{PIECE_BYTES, PieceWriter, ReadStage};
 use super::source::{ContentReader, FileContent, FileRead, Span, Unread, disk_reader};
-use crate::fs::{FileHandle, Problem, ProblemKind};
+use crate::fs::{FileHandle, Problem, ProblemKind, SourceFile};
 use crate::lease::now;
 use crate::parallel::Ticket;
 use crossbeam_channel::{Receiver, Sender};
@@ -12,11 +13,8 @@ use siltstone_store::Time;
 use siltstone_store::catalog::{EntryPath, Metadata};
 use std::io::{self, ErrorKind, Read};
 
-/// A file whose inode changed so shortly before it was read may be changed again without its time telling so: the clock
-/// that stamps inodes ticks every 1 to 10 ms. It is read again next time.
-const TICK_NANOSECONDS: i128 = 20_000_000;
-/// Tick of file systems that keep whole seconds, or even ones (FAT).
-const COARSE_TICK_NANOSECONDS: i128 = 2_000_000_000;
+/// Files of up to this many bytes are read before they are looked at; they fit into what every piece has room for.
+const AS_SEEN_BYTES_MAX: usize = 64 << 10;
 
 impl ReadStage<'_, '_> {
     /// Works off jobs until there are no more.
@@ -69,7 +67,7 @@ impl PieceWriter<'_, '_, '_> {
     fn read_file(&mut self, file: ToRead) -> Result<(), Disconnected> {
         let ToRead { path, mut metadata, size, unread, action, patch } = file;
         let read = match unread {
-            Unread::OnDisk(handle) => self.read_on_disk(&path, &mut metadata, &handle, patch.as_deref())?,
+            Unread::OnDisk(handle) => self.read_on_disk(&path, &mut metadata, size, &handle, patch.as_deref())?,
             Unread::Described(described) => self.read_described(&path, size, &*described.content)?,
         };
         let is_complete = read.is_ok();
@@ -78,8 +76,55 @@ impl PieceWriter<'_, '_, '_> {
         self.add(Part::End(Box::new(FileEnd { path, metadata, action, size, read_bytes, is_complete, problem })))
     }
 
-    /// Reads a file on disk. Its metadata are brought up to the moment of opening.
+    /// Reads a file on disk.
     fn read_on_disk(
+        &mut self,
+        path: &EntryPath,
+        metadata: &mut Metadata,
+        size: u64,
+        handle: &FileHandle,
+        patch: Option<&Patch>,
+    ) -> Result<Result<FileRead, Problem>, Disconnected> {
+        if patch.is_none()
+            && let Some(read) = self.read_as_seen(metadata, size, handle)?
+        {
+            return Ok(Ok(read));
+        }
+        self.read_with_care(path, metadata, handle, patch)
+    }
+
+    /// Reads a small file with as few system calls as can be: that it is the one the scan saw, and as it was then, is
+    /// looked at once, when all is read. `None` if anything is in the way: then nothing is kept of what was read.
+    fn read_as_seen(
+        &mut self,
+        metadata: &mut Metadata,
+        size: u64,
+        handle: &FileHandle,
+    ) -> Result<Option<FileRead>, Disconnected> {
+        let Some(most) = usize::try_from(size).ok().filter(|size| *size <= AS_SEEN_BYTES_MAX) else { return Ok(None) };
+        let begun = now();
+        let Ok(source) = handle.open_as_seen() else { return Ok(None) };
+        let xattrs = if handle.xattrs_later() { source.xattrs().map(Some) } else { Ok(None) };
+        let (Ok(xattrs), false) = (xattrs, source.may_have_holes()) else { return Ok(None) };
+        let is_whole = most == 0
+            || match self.take_in(most, &mut |buffer| source.read_at(buffer, 0))? {
+                Ok(count) => count == most,
+                Err(_) => false,
+            };
+        if !is_whole || !source.is_as_opened().unwrap_or(false) {
+            self.forget_uncut();
+            return Ok(None);
+        }
+        self.cut_rest()?;
+        if let Some(xattrs) = xattrs {
+            metadata.xattrs = xattrs;
+        }
+        distrust_fresh(metadata, begun);
+        Ok(Some(FileRead { size, read_bytes: size, problem: None }))
+    }
+
+    /// Reads a file that is looked at when it is opened. Its metadata are brought up to that moment.
+    fn read_with_care(
         &mut self,
         path: &EntryPath,
         metadata: &mut Metadata,
@@ -92,6 +137,7 @@ impl PieceWriter<'_, '_, '_> {
         };
         source.update(metadata);
         distrust_fresh(metadata, now());
+        let lacking = handle.xattrs_later().then(|| read_xattrs(path, metadata, &source)).flatten();
         self.begin(path, source.size())?;
         let outcome = match patch {
             Some(patch) => self.read_changed(&source, patch)?,
@@ -103,7 +149,7 @@ impl PieceWriter<'_, '_, '_> {
                 let changed = size != source.size() || source.changed_since_open().unwrap_or(true);
                 let reason = "what was read is stored, and may be a mixture of before and after";
                 let problem = changed.then(|| Problem::entry(path, ProblemKind::ChangedWhileRead, reason));
-                Ok(FileRead { size, read_bytes, problem })
+                Ok(FileRead { size, read_bytes, problem: problem.or(lacking) })
             }
         })
     }
@@ -178,13 +224,16 @@ impl PieceWriter<'_, '_, '_> {
     }
 }
 
-/// Forgets the change time of an inode changed within the last tick before it was opened, so that the next backup reads
-/// the file again.
-fn distrust_fresh(metadata: &mut Metadata, opened: Time) {
-    let nanoseconds = |time: Time| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds);
-    let age = nanoseconds(opened) - nanoseconds(metadata.changed);
-    let tick = if metadata.changed.nanoseconds == 0 { COARSE_TICK_NANOSECONDS } else { TICK_NANOSECONDS };
-    if age < tick {
-        metadata.changed = Time::default();
+/// Reads the extended attributes of an open file. If they cannot be had, the next backup reads the file again.
+fn read_xattrs(path: &EntryPath, metadata: &mut Metadata, source: &SourceFile) -> Option<Problem> {
+    match source.xattrs() {
+        Ok(xattrs) => {
+            metadata.xattrs = xattrs;
+            None
+        }
+        Err(error) => {
+            metadata.changed = Time::default();
+            Some(Problem::xattrs(path, &error))
+        }
     }
 }

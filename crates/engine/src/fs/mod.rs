@@ -13,6 +13,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)
 )]
 
+mod change_time;
 mod directory;
 mod exclude;
 mod filter;

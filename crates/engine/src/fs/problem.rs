@@ -2,7 +2,7 @@
 //! ends.
 
 use siltstone_store::catalog::EntryPath;
-use std::fmt;
+use std::{fmt, io};
 
 /// One entry could not be dealt with as it should.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +29,11 @@ impl Problem {
     /// A problem with an entry, or with the root if there is no path.
     pub fn at(path: Option<&EntryPath>, kind: ProblemKind, reason: impl fmt::Display) -> Self {
         path.map_or_else(|| Self::root(kind, &reason), |path| Self::entry(path, kind, &reason))
+    }
+
+    /// A problem with the extended attributes of an entry.
+    pub fn xattrs(path: &EntryPath, error: &io::Error) -> Self {
+        Self::entry(path, ProblemKind::Unreadable, format!("extended attributes: {error}"))
     }
 
     /// A problem with an object of the repository, or with anything else that is no entry.

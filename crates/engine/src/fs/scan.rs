@@ -2,8 +2,8 @@
 //! what it holds), with bounded memory: one sorted list of names per level.
 //!
 //! The walk goes from open directory to name. Symbolic links are followed only above a source, where the user wrote
-//! them. An entry costs two system calls, `statx` and a list of attributes; a directory a few more. What cannot be read
-//! becomes a [`Problem`].
+//! them. An entry costs two system calls, `statx` and a list of attributes, which a file may leave to whoever takes it;
+//! a directory a few more. What cannot be read becomes a [`Problem`].
 
 mod chosen;
 mod place;
@@ -315,7 +315,7 @@ impl Scanner {
         }
     }
 
-    fn file_kind(&self, directory: &Arc<OwnedFd>, name: CString, status: &Status) -> rustix::io::Result<FileKind> {
+    fn file_kind(&mut self, directory: &Arc<OwnedFd>, name: CString, status: &Status) -> rustix::io::Result<FileKind> {
         let (major, minor) = (status.special_major, status.special_minor);
         Ok(match status.kind {
             NodeKind::Symlink if self.reader.detail() == ScanDetail::StatusOnly => {
@@ -328,7 +328,11 @@ impl Scanner {
             NodeKind::CharDevice => FileKind::CharDevice { major, minor },
             NodeKind::BlockDevice => FileKind::BlockDevice { major, minor },
             // Directories, sockets and unknown kinds went another way before.
-            _ => FileKind::File { size: status.size, handle: FileHandle::new(directory.clone(), name, status) },
+            _ => {
+                let xattrs_later = self.reader.leaves_xattrs(directory.as_fd(), status);
+                let handle = FileHandle::new(directory.clone(), name, status, xattrs_later);
+                FileKind::File { size: status.size, handle }
+            }
         })
     }
 
@@ -384,8 +388,7 @@ impl Scanner {
 
     fn report_attributes(&mut self, path: &EntryPath, outcome: rustix::io::Result<()>) {
         if let Err(error) = outcome {
-            let reason = format!("extended attributes: {}", io::Error::from(error));
-            self.ready.push_back(ScanItem::Problem(Problem::entry(path, ProblemKind::Unreadable, reason)));
+            self.ready.push_back(ScanItem::Problem(Problem::xattrs(path, &error.into())));
         }
     }
 }

@@ -5,6 +5,7 @@ use super::{
     directory::open_without_access_time,
     problem::{Problem, ProblemKind},
     status::{NodeKind, Status},
+    xattrs::{self, Xattr},
 };
 use rustix::fs::{Advice, OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -22,18 +23,38 @@ use std::{
 /// Below, the call costs more than it brings.
 const SEQUENTIAL_BYTES_MIN: u64 = 1 << 20;
 
+/// Without `NONBLOCK` a pipe that took the file's place would hold the backup up for ever.
+const OPEN_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
 /// Handle to open a file of the scan later, from any thread. Holds its directory open.
 #[derive(Clone, Debug)]
 pub struct FileHandle {
     directory: Arc<OwnedFd>,
     name: CString,
-    device: u64,
-    inode: u64,
+    /// Boxed, for handles go on in items that stand beside small ones.
+    status: Box<Status>,
+    xattrs_later: bool,
 }
 
 impl FileHandle {
-    pub(super) fn new(directory: Arc<OwnedFd>, name: CString, status: &Status) -> Self {
-        Self { directory, name, device: status.device, inode: status.inode }
+    pub(super) fn new(directory: Arc<OwnedFd>, name: CString, status: &Status, xattrs_later: bool) -> Self {
+        Self { directory, name, status: Box::new(*status), xattrs_later }
+    }
+
+    /// True if the scan has not read the file's extended attributes, and while its change time is the same they are.
+    pub fn xattrs_later(&self) -> bool {
+        self.xattrs_later
+    }
+
+    /// Opens the file without a look at it: it may be another one than the scan saw, or have changed.
+    /// [`SourceFile::is_as_opened`] tells once it was read. Costs a system call less than [`FileHandle::open`].
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn open_as_seen(&self) -> io::Result<SourceFile> {
+        let file = open_without_access_time(&self.directory, &self.name, OPEN_FLAGS)?;
+        Ok(SourceFile { file: File::from(file), status: *self.status, position: 0 })
     }
 
     /// Opens the file for reading, if it still is the one the scan saw. `path` only serves the report.
@@ -41,9 +62,7 @@ impl FileHandle {
     /// # Errors
     /// A [`Problem`] if it has vanished, cannot be read, or has been replaced.
     pub fn open(&self, path: &EntryPath) -> Result<SourceFile, Problem> {
-        // Without NONBLOCK a pipe that took the file's place would hold the backup up for ever.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let opened = open_without_access_time(&self.directory, &self.name, flags)
+        let opened = open_without_access_time(&self.directory, &self.name, OPEN_FLAGS)
             .and_then(|file| Status::of(&file).map(|status| (file, status)));
         let (file, status) = match opened {
             Ok(opened) => opened,
@@ -53,7 +72,7 @@ impl FileHandle {
             Err(Errno::LOOP) => return Err(Problem::entry(path, ProblemKind::Replaced, "it is a symbolic link now")),
             Err(error) => return Err(Problem::entry(path, ProblemKind::Unreadable, io::Error::from(error))),
         };
-        if status.kind != NodeKind::File || (status.device, status.inode) != (self.device, self.inode) {
+        if status.kind != NodeKind::File || !status.is_same_inode(&self.status) {
             return Err(Problem::entry(path, ProblemKind::Replaced, "another file has its name now"));
         }
         if status.size >= SEQUENTIAL_BYTES_MIN {
@@ -166,9 +185,22 @@ impl SourceFile {
         })
     }
 
+    /// Its extended attributes, in the order of their names.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn xattrs(&self) -> io::Result<Vec<Xattr>> {
+        Ok(xattrs::read_of(&self.file)?)
+    }
+
     /// Tells whether the file has been written to (or its inode changed) since it was opened.
     pub fn changed_since_open(&self) -> io::Result<bool> {
         Ok(!Status::of(&self.file)?.is_same_content(&self.status))
+    }
+
+    /// Tells whether this is the file of the status it was opened with, and nothing of it has changed since that.
+    pub fn is_as_opened(&self) -> io::Result<bool> {
+        Ok(Status::of(&self.file)? == self.status)
     }
 }
 

@@ -75,11 +75,15 @@ fn skipped(items: &[ScanItem]) -> Vec<SkipReason> {
     items.iter().filter_map(why).collect()
 }
 
-fn open(entry: &ScanEntry) -> Result<SourceFile, Problem> {
+fn handle(entry: &ScanEntry) -> &FileHandle {
     match &entry.kind {
-        FileKind::File { handle, .. } => handle.open(&entry.path),
+        FileKind::File { handle, .. } => handle,
         other => panic!("no file: {other:?}"),
     }
+}
+
+fn open(entry: &ScanEntry) -> Result<SourceFile, Problem> {
+    handle(entry).open(&entry.path)
 }
 
 #[test]
@@ -114,6 +118,45 @@ fn entries_come_in_catalog_order_with_the_directories_above() {
     let siblings = fs::read_dir(base.parent().expect("a parent")).expect("read").count();
     let beside = entries_below(&items, base.parent().expect("a parent"));
     assert_eq!(beside.len(), below.len() + 1, "nothing beside the source, of {siblings}");
+}
+
+#[test]
+fn attributes_of_files_can_be_left_to_whoever_opens_them() {
+    let (_guard, base) = folder();
+    write(base.join("file"), "x");
+    let xattr = (b"user.text".to_vec(), b"a value".to_vec());
+    for path in [base.clone(), base.join("file")] {
+        rustix::fs::setxattr(&path, "user.text", &xattr.1, XattrFlags::empty()).expect("an attribute");
+    }
+    let directory = fs::File::open(&base).expect("a folder");
+    let status = Status::at(&directory, c"file").expect("a status");
+    let can_be_left = change_time::covers_xattrs(&directory, &status);
+    for (detail, is_left) in [(ScanDetail::Full, false), (ScanDetail::XattrsLater, can_be_left)] {
+        let items = scan(std::slice::from_ref(&base), ScanOptions { detail, ..ScanOptions::default() });
+        let file = entry(&items, &base.join("file"));
+        assert!(entry(&items, &base).metadata.xattrs.contains(&xattr), "those of folders are read at once");
+        assert_eq!((file.metadata.xattrs.is_empty(), handle(file).xattrs_later()), (is_left, is_left));
+        assert!(open(file).expect("a file").xattrs().expect("attributes").contains(&xattr));
+    }
+}
+
+#[test]
+fn a_file_opened_as_it_was_seen_tells_whether_it_is_still_so() {
+    let (_guard, base) = folder();
+    for name in ["same", "longer", "renamed", "touched"] {
+        write(base.join(name), name);
+    }
+    // Longer than the clock that stamps inodes takes for a tick.
+    std::thread::sleep(std::time::Duration::from_millis(40));
+    let items = scan(std::slice::from_ref(&base), ScanOptions::default());
+    write(base.join("longer"), "longer than before");
+    write(base.join("new"), "renamed");
+    fs::rename(base.join("new"), base.join("renamed")).expect("renamed");
+    fs::set_permissions(base.join("touched"), fs::Permissions::from_mode(0o600)).expect("permissions");
+    for (name, is_same) in [("same", true), ("longer", false), ("renamed", false), ("touched", false)] {
+        let file = handle(entry(&items, &base.join(name))).open_as_seen().expect("a file");
+        assert_eq!(file.is_as_opened().expect("a status"), is_same, "{name}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One repository from its first snapshot to its last: kept as it is at some ages, and all that is kept measured
 //! together in the end.
 
+use super::policy::Policy;
 use super::subject::Subject;
 use anyhow::{Context, Result};
 use siltstone_testbed::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
@@ -29,8 +30,16 @@ pub(super) struct Age {
     /// Number of snapshots.
     pub(super) snapshots: u64,
     pub(super) repository_bytes: u64,
+    /// Files of the repository.
+    pub(super) objects: u64,
+    /// The newest manifest, with its parts.
+    pub(super) manifest_bytes: u64,
+    /// Snapshots that are kept.
+    pub(super) live: u64,
     /// The backups since the age before.
     pub(super) backups: Vec<Cost>,
+    /// The forgetting behind each of them.
+    pub(super) forgets: Vec<Cost>,
     /// Backups with nothing changed since the last.
     pub(super) unchanged: Vec<Cost>,
     /// The last snapshot.
@@ -72,14 +81,20 @@ struct Kept {
 const MEMORY: &str = "/dev/shm";
 
 /// Lives it: as many snapshots as the last of `ages`, which ascend.
-pub(super) fn lived(subject: &Subject, tool: &Tool, ages: &[u64], rounds: u64, work: &Path) -> Result<Life> {
+pub(super) fn lived(
+    subject: &Subject,
+    tool: &Tool,
+    (ages, policy): (&[u64], Policy),
+    rounds: u64,
+    work: &Path,
+) -> Result<Life> {
     let folder = tempfile::tempdir_in(work)?;
     let place = folder.path().join("source");
     let source = subject.make(&place)?;
     let repository = tool.init(&folder.path().join("silt"))?;
     let versions = ages.last().copied().unwrap_or_default();
     let (mut lived, mut kept, mut snapshots) = (Vec::new(), Vec::new(), Vec::new());
-    let mut backups = Vec::new();
+    let (mut backups, mut forgets) = (Vec::new(), Vec::new());
     for number in 1..=versions {
         if number > 1 {
             subject.age(&place, number)?;
@@ -87,8 +102,12 @@ pub(super) fn lived(subject: &Subject, tool: &Tool, ages: &[u64], rounds: u64, w
         eprintln!("{}: snapshot {number} of {versions}", subject.name);
         tree::read_all(&place)?;
         flush()?;
-        backups.push(repository.backup(&source, &label(number), Reading::Changed)?);
-        if [1, versions.div_ceil(2), versions].contains(&number) {
+        let mut backup = repository.backup_command(&source, &label(number), Reading::Changed);
+        policy.date(&mut backup, number)?;
+        backups.push(program::measured(&mut backup)?);
+        forgets.extend(policy.thin(&repository)?);
+        let is_first_or_middle = policy == Policy::KeepAll && [1, versions.div_ceil(2)].contains(&number);
+        if is_first_or_middle || number == versions {
             snapshots.push(Kept {
                 repository: repository.clone(),
                 label: label(number),
@@ -100,7 +119,11 @@ pub(super) fn lived(subject: &Subject, tool: &Tool, ages: &[u64], rounds: u64, w
             lived.push(Age {
                 snapshots: number,
                 repository_bytes: tree::bytes(&repository.path())?,
+                objects: tree::files(&repository.path())?.len() as u64,
+                manifest_bytes: manifest_bytes(&repository.path())?,
+                live: repository.labels()?.len() as u64,
                 backups: std::mem::take(&mut backups),
+                forgets: std::mem::take(&mut forgets),
                 unchanged: unchanged(&repository, &source, rounds, folder.path())?,
                 restored: Restored::default(),
             });
@@ -124,9 +147,17 @@ pub(super) fn lived(subject: &Subject, tool: &Tool, ages: &[u64], rounds: u64, w
         }
     }
     lived.iter_mut().zip(of_ages).for_each(|(age, restored)| age.restored = restored);
-    let labels: Vec<String> = (1..=versions).map(label).collect();
+    let labels = repository.labels()?;
     let forgotten = forgotten(&repository, &labels, rounds, folder.path(), &snapshots, &source, &mut pile)?;
     Ok(Life { ages: lived, copies, snapshots: of_snapshots, forgotten, restored_to })
+}
+
+/// Bytes of the newest manifest and of all parts.
+fn manifest_bytes(repository: &Path) -> Result<u64> {
+    let newest = tree::files(&repository.join("series"))?.into_iter().max().context("no manifest")?;
+    let parts = repository.join("parts");
+    let parts = if parts.exists() { tree::bytes(&parts)? } else { 0 };
+    Ok(newest.metadata()?.len() + parts)
 }
 
 fn label(number: u64) -> String {

@@ -1,19 +1,23 @@
 //! Does age cost? `cargo xtask bench ageing`: a hundred snapshots of one source that keeps its size. After some of them
 //! the repository is kept as it is; in the end the newest snapshots of all that were kept are restored in turn, so that
-//! what differs is their age and not the moment.
+//! what differs is their age and not the moment. With `--thin` there is one a day, and each is followed by a `forget`
+//! by a policy as people have it.
 //!
 //! | file | what |
 //! |---|---|
 //! | `subject.rs` | the source and how it changes |
 //! | `life.rs` | the snapshots, and the restores and the forgetting in the end |
+//! | `policy.rs` | a snapshot a day, and which of them are kept |
 //! | `table.rs` | rows and tables |
 
 mod life;
+mod policy;
 mod subject;
 mod table;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use policy::Policy;
 use siltstone_testbed::bench::publish::Output;
 use siltstone_testbed::tool::{Name, Settings, Tool};
 use siltstone_testbed::workspace;
@@ -37,10 +41,13 @@ pub(crate) struct Options {
     /// Rounds in which each restore is measured; 5 by default, 2 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: Option<u64>,
+    /// One snapshot a day, thinned after each by the rules of `policy.rs`.
+    #[arg(long)]
+    thin: bool,
 }
 
 /// Ages at which a repository is looked at, in snapshots, beside its end.
-const AGES: [u64; 3] = [5, 20, 50];
+const AGES: [u64; 6] = [5, 20, 50, 100, 200, 500];
 
 /// The ages that a life of so many snapshots comes to.
 fn ages(versions: u64) -> Vec<u64> {
@@ -57,6 +64,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         Some(path) => vec![Subject::given(path)?],
         None => kinds.iter().map(|&kind| Subject::usual(kind, quick)).collect::<Result<_>>()?,
     };
+    let policy = if options.thin { Policy::Thinned } else { Policy::KeepAll };
     let work = tempfile::tempdir_in(workspace::target()?)?;
     let tool = Tool::prepare(Name::Silt)?.with(Settings { says_json: true, ..Settings::default() });
     let (mut tables, mut rows) = (String::new(), Vec::new());
@@ -65,9 +73,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
         format!(
             "{versions} snapshots; restores and forgetting {rounds} times, taking turns; shown is the median, spread is (slowest - fastest) / median"
         ),
+        policy.description(),
     ];
     for subject in &subjects {
-        let life = life::lived(subject, &tool, &ages(versions), rounds, work.path())?;
+        let life = life::lived(subject, &tool, (&ages(versions), policy), rounds, work.path())?;
         let of_life = table::rows(&subject.name, &life);
         tables += &table::tables(&subject.name, &subject.description, &of_life);
         rows.extend(of_life);
@@ -85,5 +94,6 @@ mod tests {
         assert_eq!(ages(100), [5, 20, 50, 100]);
         assert_eq!(ages(50), [5, 20, 50]);
         assert_eq!(ages(3), [3]);
+        assert_eq!(ages(1000), [5, 20, 50, 100, 200, 500, 1000]);
     }
 }

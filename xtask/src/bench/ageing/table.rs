@@ -8,8 +8,9 @@ use siltstone_testbed::statistics::{Spread, rounded};
 use siltstone_testbed::table::mb_per_s;
 
 /// Columns of the table of ages.
-const AGES: &str = "snapshots source_bytes repository_bytes backup_seconds unchanged_seconds restore_seconds \
-    spread_percent restore_mb_per_s to_youngest to_cp bytes_read";
+const AGES: &str = "snapshots kept source_bytes repository_bytes objects manifest_bytes backup_seconds \
+    backup_processor_seconds backup_peak_mb forget_seconds unchanged_seconds unchanged_processor_seconds \
+    restore_seconds spread_percent restore_mb_per_s to_youngest to_cp bytes_read";
 /// Columns of the table of snapshots.
 const SNAPSHOTS: &str = "snapshot source_bytes restore_seconds spread_percent restore_mb_per_s \
     containers_read bytes_read";
@@ -24,10 +25,17 @@ pub(super) fn rows(data: &str, life: &Life) -> Vec<Row> {
     for age in &life.ages {
         let mut row = head("ages", data);
         row.insert("snapshots".into(), json!(age.snapshots));
+        row.insert("kept".into(), json!(age.live));
         row.insert("repository_bytes".into(), json!(age.repository_bytes));
-        for (key, costs) in [("backup_seconds", &age.backups), ("unchanged_seconds", &age.unchanged)] {
-            row.insert(key.into(), json!(seconds(costs).map(|seconds| rounded(seconds.median, 3))));
+        row.insert("objects".into(), json!(age.objects));
+        row.insert("manifest_bytes".into(), json!(age.manifest_bytes));
+        for (name, costs) in [("backup", &age.backups), ("forget", &age.forgets), ("unchanged", &age.unchanged)] {
+            let median = |of: fn(&Cost) -> f64| spread(costs, of).map(|spread| rounded(spread.median, 3));
+            row.insert(format!("{name}_seconds"), json!(median(|cost| cost.wall.as_secs_f64())));
+            row.insert(format!("{name}_processor_seconds"), json!(median(|cost| cost.processor.as_secs_f64())));
         }
+        let peak = age.backups.iter().map(|cost| cost.peak_bytes).max();
+        row.insert("backup_peak_mb".into(), json!(peak.map(|bytes| bytes / 1_000_000)));
         restored(&mut row, &age.restored);
         let median = seconds(&age.restored.costs).map(|seconds| seconds.median);
         // Of speeds, as everywhere: above 1 is faster.
@@ -36,7 +44,8 @@ pub(super) fn rows(data: &str, life: &Life) -> Vec<Row> {
         }
         rows.push(row);
     }
-    for (name, snapshot) in ["first", "middle", "last"].into_iter().zip(&life.snapshots) {
+    let names = ["first", "middle", "last"];
+    for (name, snapshot) in names.into_iter().skip(names.len() - life.snapshots.len()).zip(&life.snapshots) {
         let mut row = head("snapshots", data);
         row.insert("snapshot".into(), json!(name));
         restored(&mut row, snapshot);
@@ -80,7 +89,11 @@ fn timed(row: &mut Row, key: &str, costs: &[Cost]) {
 
 /// `None` of none.
 fn seconds(costs: &[Cost]) -> Option<Spread> {
-    (!costs.is_empty()).then(|| Spread::of(costs.iter().map(|cost| cost.wall.as_secs_f64())))
+    spread(costs, |cost| cost.wall.as_secs_f64())
+}
+
+fn spread(costs: &[Cost], of: fn(&Cost) -> f64) -> Option<Spread> {
+    (!costs.is_empty()).then(|| Spread::of(costs.iter().map(of)))
 }
 
 fn head(table: &str, data: &str) -> Row {
@@ -119,7 +132,11 @@ mod tests {
         let age = |snapshots, seconds: &[u64]| Age {
             snapshots,
             repository_bytes: 7,
+            objects: 2,
+            manifest_bytes: 3,
+            live: snapshots,
             backups: costs(&[1]),
+            forgets: Vec::new(),
             unchanged: costs(&[1, 1]),
             restored: took(seconds),
         };

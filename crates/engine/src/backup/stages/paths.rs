@@ -69,7 +69,7 @@ impl Stages<'_, '_, '_> {
         let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs);
         match list {
             Some(list) => plan_changes(run, self.manifest, paths, list, planner),
-            None => planner.run(&mut self.scanner(paths, ScanDetail::Full)?),
+            None => planner.run(&mut self.scanner(paths, ScanDetail::XattrsLater)?),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::common::{self, entry_path, log::Log, resources, tree};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid};
-use siltstone_engine::backup::{self, Source};
+use siltstone_engine::backup::{self, BackupOptions, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::fs::Ownership;
 use siltstone_engine::restore::{self};
@@ -164,6 +164,42 @@ fn attributes_and_access_control_lists_are_kept() {
     let id = assert_exact(&sandbox);
     let kept = tree::read(&restore_into(&sandbox, id, folder().path()));
     assert!(kept[&b"folder/file"[..]].xattrs.contains(&(b"system.posix_acl_access".to_vec(), list)));
+}
+
+#[test]
+fn attributes_of_files_with_unchanged_content_are_kept_and_their_changes_seen() {
+    let sandbox = Sandbox::new();
+    let at = |name: &str| sandbox.source().join(name);
+    for name in ["changed", "cleared", "given", "same"] {
+        sandbox.write(name, name.as_bytes());
+    }
+    for name in ["changed", "cleared", "same"] {
+        set_xattr(at(name), "user.text", b"before");
+    }
+    let backup = |options: &BackupOptions, files_unchanged| {
+        // Longer than the clock that stamps inodes takes for a tick.
+        std::thread::sleep(std::time::Duration::from_millis(40));
+        let wanted = tree::read(&sandbox.source());
+        let summary = sandbox.try_backup(options).expect("a backup");
+        assert_eq!(summary.statistics.files_unchanged, files_unchanged);
+        let differences = tree::differences(&sandbox.restored(summary.snapshot.expect("a snapshot")), &wanted);
+        assert!(differences.is_empty(), "{}", differences.join("\n"));
+    };
+    let (usual, without_ctime) = (sandbox.options(), sandbox.options().with_ignore_ctime(true));
+    backup(&usual, 0);
+    backup(&usual, 4);
+    let change = |value: &[u8]| {
+        set_xattr(at("changed"), "user.text", value);
+        set_xattr(at("given"), "user.new", value);
+    };
+    change(b"after");
+    rustix::fs::lremovexattr(at("cleared"), "user.text").expect("an attribute");
+    backup(&usual, 1);
+    backup(&usual, 4);
+    // Content is taken for unchanged whatever the change time, attributes are not.
+    change(b"in the end");
+    backup(&without_ctime, 4);
+    backup(&usual, 4);
 }
 
 fn access_control_list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
