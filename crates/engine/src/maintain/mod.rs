@@ -87,8 +87,8 @@ struct Due {
     orphans: MaintainSummary,
 }
 
-/// Settles all series that have something to settle, and removes what no manifest needs, and snapshots that were marked as deleted until now: what
-/// `silt maintain` does.
+/// Settles all series that have something to settle, and removes what no manifest needs, and snapshots that were marked
+/// as deleted until now: what `silt maintain` does.
 ///
 /// # Errors
 /// Fails with what stops it as a whole, or with the damage of the first series if none can be read; if one series of

@@ -1,5 +1,5 @@
-//! What writers have left that may not delete, or were interrupted: taking the lease removes it, so a series in which it
-//! lies is due.
+//! Objects left by writers that may not delete, or were interrupted: taking the lease removes them, so a series in which
+//! they lie is due.
 
 use super::options::MaintainSummary;
 use crate::lease::is_dead;
