@@ -1,5 +1,5 @@
-//! Objects left by writers that may not delete, or were interrupted: taking the lease removes them, so a series in which
-//! they lie is due.
+//! Objects left by writers that may not delete, or were interrupted: taking the lease removes them, so a series in
+//! which they lie is due.
 
 use super::options::MaintainSummary;
 use crate::lease::is_dead;
