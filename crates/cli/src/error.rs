@@ -163,8 +163,12 @@ pub(crate) enum CliError {
          repository, or its master key was changed since; nothing was changed"
     )]
     ForeignSheet { repository: String, number: u32, location: String },
-    #[error("nothing in the snapshot matches --include, nothing was restored; 'silt ls' lists what it holds")]
-    NothingIncluded,
+    #[error("--pick asks at a terminal, and there is none, or --json is given: choose by --include")]
+    NoOneToPick,
+    #[error("nothing was picked, nothing was restored")]
+    NothingPicked,
+    #[error("cannot read the answer: {0}")]
+    Answer(io::Error),
     #[error("name and password in {path}: {reason}")]
     AuthFile { path: PathBuf, reason: String },
     #[error("nothing to take out: --exclude says what")]

@@ -68,6 +68,7 @@ pub(crate) fn of_engine(error: &EngineError) -> Hint {
         EngineError::RecordedPolicy { .. } => "use a newer silt, or set it anew by 'silt policy set'",
         EngineError::RemovesAllUnfiltered => "choose by --host, --tag, --path or --series",
         EngineError::NotDeleted { .. } => "'silt snapshots --deleted' lists those that are",
+        EngineError::NothingIncluded { .. } => "'silt ls' lists what it holds",
         EngineError::MemoryTooSmall { .. } => "--memory sets it",
         EngineError::ChangedListTooLarge { needed_mib, .. } => {
             return Some(format!("raise --memory to {needed_mib} MiB").into());

@@ -5,6 +5,7 @@ use crate::parse::{Size, TagList};
 use clap::Args;
 use siltstone_engine::fs::{Case, ExcludeRules, PathFilter, PathFilterBuilder, PatternError};
 use siltstone_engine::snapshots::SnapshotFilter;
+use siltstone_store::catalog::EntryPath;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -169,13 +170,16 @@ impl LeaveArgs {
 }
 
 impl SelectArgs {
-    /// The filter these options make.
-    pub(crate) fn filter(&self) -> Result<PathFilter, CliError> {
-        self.build().map_err(CliError::Pattern)
+    /// The filter these options make, and what was picked beside them.
+    pub(crate) fn filter(&self, picked: Vec<EntryPath>) -> Result<PathFilter, CliError> {
+        self.build(picked).map_err(CliError::Pattern)
     }
 
-    fn build(&self) -> Result<PathFilter, PatternError> {
+    fn build(&self, picked: Vec<EntryPath>) -> Result<PathFilter, PatternError> {
         let mut filter = PathFilter::builder();
+        for path in picked {
+            filter.include_path(path);
+        }
         for (pattern, case) in with_case(&self.include, &self.iinclude) {
             filter.include(pattern, case)?;
         }

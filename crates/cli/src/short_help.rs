@@ -23,7 +23,7 @@ const OWN: &[(&str, &[&str])] = &[
             "tag",
         ],
     ),
-    ("restore", &["delete", "dry-run", "exclude", "host", "include", "overwrite", "path", "target", "verify"]),
+    ("restore", &["delete", "dry-run", "exclude", "host", "include", "overwrite", "path", "pick", "target", "verify"]),
     (
         "forget",
         &[

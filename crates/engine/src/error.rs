@@ -104,6 +104,12 @@ pub enum EngineError {
         /// Why.
         source: std::io::Error,
     },
+    /// None of the patterns that choose what is restored matches anything.
+    #[error("nothing in the snapshot matches {}: nothing was restored", some_of(patterns))]
+    NothingIncluded {
+        /// The patterns, as they were written.
+        patterns: Vec<String>,
+    },
     /// A restore there would probably be a mistake that cannot be undone.
     #[error("refusing to restore into {path}: {reason}")]
     DangerousTarget {
@@ -289,7 +295,7 @@ pub enum EngineError {
     /// The repository's state contradicts what this machine saw of it.
     #[error(
         "{}: an older copy of the repository was brought back, or part of it was deleted; bring the newer one back, \
-         see what 'silt repair' finds of it, or accept the loss and go on with what is there",
+         see what 'silt repair' finds of it, or accept the loss",
         .losses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     )]
     HistoryLost {
@@ -368,8 +374,24 @@ impl EngineError {
     }
 }
 
+/// Patterns that an error names; it counts the others.
+const PATTERNS_NAMED: usize = 5;
+
+/// The first of these patterns, and how many more there are.
+fn some_of(patterns: &[String]) -> String {
+    let named: Vec<String> = patterns.iter().take(PATTERNS_NAMED).map(|pattern| format!("'{pattern}'")).collect();
+    match (patterns.len() - named.len(), named.as_slice()) {
+        (0, []) => "an empty list of patterns".to_owned(),
+        (0, [one]) => one.clone(),
+        (0, [some @ .., last]) => format!("{} or {last}", some.join(", ")),
+        (more, some) => format!("{} or {more} more patterns", some.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::some_of;
+
     /// Sources that hold the messages of errors, this crate's and the store's.
     const SOURCES: [&str; 3] = [
         include_str!("error.rs"),
@@ -384,5 +406,14 @@ mod tests {
         for line in SOURCES.iter().flat_map(|source| source.lines()).filter(is_text) {
             assert!(!line.contains(&option), "what to type is for the program to say: {line}");
         }
+    }
+
+    #[test]
+    fn an_error_names_some_patterns_and_counts_the_rest() {
+        let patterns: Vec<String> = ["a", "b", "c", "d", "e", "f", "g"].map(str::to_owned).into();
+        assert_eq!(some_of(&patterns[..1]), "'a'");
+        assert_eq!(some_of(&patterns[..3]), "'a', 'b' or 'c'");
+        assert_eq!(some_of(&patterns), "'a', 'b', 'c', 'd', 'e' or 2 more patterns");
+        assert_eq!(some_of(&[]), "an empty list of patterns");
     }
 }

@@ -3,6 +3,7 @@
 use siltstone_store::repository::Repository;
 use siltstone_store::series::SeriesSummary;
 use siltstone_store::{SeriesId, Time};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Thing that has a history: a chain of commits, of which the highest number is the truth.
@@ -27,7 +28,7 @@ impl Subject {
 /// The newest commit of a history, as it was seen once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sighting {
-    /// Subject in words; a long name of a series is cut short.
+    /// Subject in words, of [`TITLE_BYTES`] at most: a long name of a series is cut short.
     pub title: String,
     /// The commit's number.
     pub sequence: u64,
@@ -50,7 +51,7 @@ pub(crate) struct Found {
 impl Found {
     pub(crate) fn series(of: &SeriesSummary) -> Self {
         let sighting = Sighting {
-            title: format!("series '{}'", of.name),
+            title: format!("series '{}'", shortened(&of.name)),
             sequence: of.sequence,
             committed: Time { nanoseconds: 0, ..of.committed },
             hash: of.hash,
@@ -65,6 +66,20 @@ impl Found {
         let sighting = Sighting { title, sequence: config.sequence, committed: Time::default(), hash, next: [0; 2] };
         Self { sighting, previous: config.previous }
     }
+}
+
+/// Greatest length of a title, in bytes.
+pub(crate) const TITLE_BYTES: usize = 79;
+/// Greatest length of a series' name in a title, in bytes: of what the words and quotes around it leave.
+const NAME_BYTES: usize = TITLE_BYTES - "series ''".len();
+
+/// The name, or its beginning with dots.
+fn shortened(name: &str) -> Cow<'_, str> {
+    if name.len() <= NAME_BYTES {
+        return name.into();
+    }
+    let kept = name.get(..name.floor_char_boundary(NAME_BYTES - "...".len())).unwrap_or_default();
+    format!("{kept}...").into()
 }
 
 /// A history that is not what it was.
@@ -114,4 +129,17 @@ pub(crate) fn judge(seen: &Sighting, found: Option<&Found>) -> Option<Loss> {
             Some(_) => false,
         };
     if contradicts { loss(Some(sighting.clone())) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_fits_into_a_title_and_says_that_it_goes_on() {
+        assert_eq!(shortened("laptop:/home"), "laptop:/home");
+        assert_eq!(shortened(&"x".repeat(NAME_BYTES)), "x".repeat(NAME_BYTES));
+        let long = shortened(&"\u{e9}".repeat(60)).into_owned();
+        assert!(long.ends_with("\u{e9}...") && long.len() <= NAME_BYTES, "{long}");
+    }
 }

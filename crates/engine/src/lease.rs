@@ -146,7 +146,7 @@ fn this_holder(user: &str) -> LeaseHolder {
 }
 
 /// Tells whether the process that took a lease is known to be gone.
-fn is_dead(holder: &LeaseHolder) -> bool {
+pub(crate) fn is_dead(holder: &LeaseHolder) -> bool {
     let here = boot();
     let ([machine_here, boot_here, space_here], [machine, boot, space]) = (parts(&here), parts(&holder.boot));
     if holder.host != machine_name() || boot_here.is_empty() || boot.is_empty() {

@@ -38,6 +38,7 @@ mod linked;
 pub mod maintain;
 mod many_series;
 mod observer;
+mod orphans;
 mod overlay;
 mod pack;
 mod parallel;

@@ -179,6 +179,11 @@ pub enum Notice {
         /// Difference found.
         reason: String,
     },
+    /// A pattern that chooses what is restored matches nothing in the snapshot, or nothing that others leave.
+    NothingMatches {
+        /// The pattern, as it was written.
+        pattern: String,
+    },
     /// A container vanished under a reader (a concurrent forget): the manifest was read again.
     Replanned,
 }

@@ -31,6 +31,8 @@ impl Told {
 
     /// Tells several.
     pub(crate) fn all(&self, problems: Vec<String>) {
-        problems.into_iter().for_each(|problem| self.once(problem));
+        for problem in problems {
+            self.once(problem);
+        }
     }
 }

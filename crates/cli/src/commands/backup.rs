@@ -226,7 +226,7 @@ fn count(summary: &BackupSummary, context: &Context) {
         ("processed_bytes", all.logical_bytes),
         ("added_bytes", all.added_plain_bytes + all.metadata_bytes),
         ("stored_bytes", all.added_stored_bytes),
-        ("problems", all.problems + summary.missing_sources),
+        ("problems", all.problems),
         ("snapshots_made", u64::from(summary.snapshot.is_some())),
     ]);
     summary.snapshot.iter().for_each(|id| context.figures.add_snapshot(id.to_string()));

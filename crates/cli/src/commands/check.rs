@@ -149,8 +149,8 @@ fn tell(report: &CheckReport, seed: Option<u64>, context: &Context) -> Result<()
     }
     if report.orphans > 0 {
         output.report(format_args!(
-            "left by a run that was interrupted or may not delete: {} ({}); the next backup or forget of that series \
-             that may deletes what is left",
+            "left by a run that was interrupted or may not delete: {} ({}); the next 'silt maintain', or \
+             backup or forget of that series, that may delete removes what is left",
             counted(report.orphans, "object"),
             size(report.orphan_bytes)
         ))?;

@@ -54,6 +54,8 @@ struct SummaryMessage {
     deltas_kept: u64,
     deltas_rejected: u64,
     ghosts_eliminated: u64,
+    orphans_deleted: u64,
+    orphan_bytes_deleted: u64,
     containers_protected: u64,
     parity_bytes_written: u64,
     parity_bytes_deleted: u64,
@@ -91,7 +93,7 @@ pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, C
     memory::renew(&repository, context);
     context.figures.add([
         ("snapshots_removed", summary.ended),
-        ("freed_bytes", summary.bytes_deleted.saturating_sub(summary.bytes_written)),
+        ("freed_bytes", (summary.bytes_deleted + summary.orphan_bytes_deleted).saturating_sub(summary.bytes_written)),
         ("problems", problems),
     ]);
     report(context, &summary, &parity, None)?;
@@ -143,6 +145,8 @@ fn report(
             deltas_kept: summary.deltas_kept,
             deltas_rejected: summary.deltas_rejected,
             ghosts_eliminated: summary.ghosts_eliminated,
+            orphans_deleted: summary.orphans_deleted,
+            orphan_bytes_deleted: summary.orphan_bytes_deleted,
             containers_protected: parity.protected,
             parity_bytes_written: parity.bytes_written,
             parity_bytes_deleted: parity.bytes_deleted,
@@ -174,14 +178,18 @@ struct Verbs {
     settled: &'static str,
     wrote: &'static str,
     deleted: &'static str,
+    /// Where it begins a sentence.
+    deleted_alone: &'static str,
 }
 
 impl Verbs {
     fn of(is_dry_run: bool) -> Self {
         if is_dry_run {
-            Self { removed: "would remove", settled: "would settle", wrote: "write", deleted: "delete" }
+            let (wrote, deleted, deleted_alone) = ("write", "delete", "would delete");
+            Self { removed: "would remove", settled: "would settle", wrote, deleted, deleted_alone }
         } else {
-            Self { removed: "removed", settled: "settled", wrote: "wrote", deleted: "deleted" }
+            let (wrote, deleted, deleted_alone) = ("wrote", "deleted", "deleted");
+            Self { removed: "removed", settled: "settled", wrote, deleted, deleted_alone }
         }
     }
 }
@@ -190,9 +198,13 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
     if *summary == MaintainSummary::default() {
         return "nothing is left to do".to_owned();
     }
+    let swept = swept(summary, verbs);
+    if (MaintainSummary { orphans_deleted: 0, orphan_bytes_deleted: 0, ..*summary }) == MaintainSummary::default() {
+        return swept;
+    }
     let MaintainSummary { settled, deltas_kept, ghosts_eliminated, .. } = summary;
     let (written, gone) = (size(summary.bytes_written), size(summary.bytes_deleted));
-    let Verbs { removed, settled: settle, wrote, deleted } = verbs;
+    let Verbs { removed, settled: settle, wrote, deleted, .. } = verbs;
     let eliminated = match ghosts_eliminated {
         0 => String::new(),
         eliminated => format!(", eliminated {} that only deltas needed", counted(*eliminated, "chunk")),
@@ -209,7 +221,21 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
         "{ended}{settle} {}: {wrote} {written}, {deleted} {gone}, {} as deltas{eliminated}{passed_over}",
         counted(*settled, "snapshot"),
         counted(*deltas_kept, "chunk"),
-    )
+    ) + if swept.is_empty() { "" } else { "; " }
+        + &swept
+}
+
+/// What went that clients had left.
+fn swept(summary: &MaintainSummary, verbs: &Verbs) -> String {
+    match (summary.orphans_deleted, summary.orphan_bytes_deleted) {
+        (0, _) => String::new(),
+        (orphans, bytes) => format!(
+            "{} {} ({}) left by a run that was interrupted or may not delete",
+            verbs.deleted_alone,
+            counted(orphans, "object"),
+            size(bytes)
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -240,5 +266,11 @@ mod tests {
         let expected = "settled 0 snapshots: wrote 0 B, deleted 2.000 KiB, 0 chunks as deltas, \
                         eliminated 3 chunks that only deltas needed";
         assert_eq!(told(&eliminated), expected);
+        let swept = MaintainSummary { orphans_deleted: 3, orphan_bytes_deleted: 1024, ..MaintainSummary::default() };
+        let expected = "deleted 3 objects (1.000 KiB) left by a run that was interrupted or may not delete";
+        assert_eq!(told(&swept), expected);
+        let both = MaintainSummary { settled: 1, ..swept };
+        let would = text(&both, &Verbs::of(true));
+        assert!(would.contains("0 chunks as deltas; would delete 3 objects (1.000 KiB) left"), "{would}");
     }
 }

@@ -1,5 +1,7 @@
 //! `silt restore`: writes what a snapshot holds into a folder.
 
+mod pick;
+
 use crate::choose::find;
 use crate::context::Context;
 use crate::environment;
@@ -53,6 +55,9 @@ pub(crate) struct RestoreArgs {
     /// Give files to owners by number; otherwise by name, where this machine knows the name
     #[arg(long, conflicts_with = "no_ownership")]
     numeric_ids: bool,
+    /// Ask at the terminal what to restore: words narrow a list, numbers choose from it
+    #[arg(long, conflicts_with_all = ["include", "iinclude", "include_file", "iinclude_file"])]
+    pick: bool,
     /// Leave all files to the user who restores
     #[arg(long)]
     no_ownership: bool,
@@ -90,9 +95,16 @@ impl From<OverwriteArg> for Overwrite {
 
 pub(crate) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, CliError> {
     let reference = SnapshotReference::from(arguments.snapshot.clone());
-    let options = options(arguments, &reference, context)?;
+    let mut options = options(arguments, &reference, context)?;
+    if arguments.pick {
+        pick::require_terminal(context)?;
+    }
     let repository = open(context)?;
     let (view, found) = find(&repository, &reference.snapshot, &arguments.filter.filter(), context.output)?;
+    if arguments.pick {
+        let picked = pick::pick(&repository, &view, options.below.as_ref(), context)?;
+        options = options.with_filter(arguments.select.filter(picked)?);
+    }
     let target = visible(arguments.target.as_os_str().as_bytes());
     context.output.report(format_args!("restoring snapshot {} to {target}", describe(&view)))?;
 
@@ -101,9 +113,6 @@ pub(crate) fn run(arguments: &RestoreArgs, context: &Context) -> Result<Done, Cl
     let (counts, elapsed) = (progress.counts(), progress.elapsed());
     progress.end();
     report(context, &summary, elapsed, arguments.dry_run)?;
-    if summary.entries == 0 && summary.problems == 0 && options.filter.chooses() {
-        return Err(CliError::NothingIncluded);
-    }
     match failures(&summary, &counts, environment::is_root()) {
         0 => Ok(found),
         problems => Err(CliError::RestoreProblems { problems }),
@@ -127,7 +136,7 @@ fn options(
     };
     Ok(RestoreOptions::new(arguments.target.clone())
         .with_below(reference.entry_path()?)
-        .with_filter(arguments.select.filter()?)
+        .with_filter(arguments.select.filter(Vec::new())?)
         .with_overwrite(arguments.overwrite.into())
         .with_delete(arguments.delete)
         .with_unsafe_delete(arguments.unsafe_allow_delete)

@@ -152,6 +152,10 @@ pub(super) fn describe(notice: &Notice) -> Words {
             "only_looked_right",
             format!("{} has the snapshot's size and time, but {reason}; it is restored anew", Path::of(path).visible()),
         ),
+        Notice::NothingMatches { pattern } => {
+            let text = format!("nothing in the snapshot matches '{}'", visible(pattern.as_bytes()));
+            warning("nothing_matches", text)
+        }
         Notice::Replanned => {
             detail("replanned", "the repository changed under way; the plan was made again".to_owned())
         }

@@ -139,6 +139,12 @@ fn the_last_run_is_recorded_without_secrets_and_metrics_are_written() {
     assert!(text.contains("exit_code{profile=\"home\",command=\"backup\"} 1\n"), "{text}");
     assert!(text.contains("silt_last_success_timestamp_seconds{"), "an alarm goes by it: {text}");
 
+    let missing = sandbox.path("no-such-folder").display().to_string();
+    let line = format!("-P home backup {} {missing} --metrics-dir {metrics}", sandbox.source());
+    run_by_profile(&sandbox, &line).exits(3);
+    let text = content(sandbox.path("metrics/silt_home_backup.prom"));
+    assert!(text.contains("problems{profile=\"home\",command=\"backup\"} 1\n"), "counted once: {text}");
+
     run_by_profile(&sandbox, "-P home check").ok();
     assert_eq!(record(&sandbox, "check")["figures"]["problems"], 0);
     let elsewhere = run_by_profile(&sandbox, "-P home backup --metrics-dir /no/such/folder").ok();

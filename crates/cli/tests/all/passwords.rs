@@ -2,6 +2,7 @@
 
 use crate::common::{self, Sandbox, ran, ran_with_input};
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 #[test]
 fn every_source_opens_the_repository() {
@@ -47,6 +48,20 @@ fn password_and_data_cannot_share_standard_input() {
     let sandbox = Sandbox::new();
     let shared = ran_with_input(sandbox.silt_without_password().args(["backup", "--stdin"]), b"secret\n").exits(1);
     assert!(shared.stderr.contains("both the password and the data"), "{}", shared.stderr);
+}
+
+/// A limit on the size of files stands for the full disk.
+#[test]
+fn a_key_file_that_finds_no_room_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    let silt = sandbox.silt();
+    let mut shell = Command::new("sh");
+    shell.env_clear().envs(silt.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(sandbox.path("")).arg("-c").arg("trap '' XFSZ; ulimit -f 0; exec \"$0\" key add --key-file key");
+    let refused = ran(shell.arg(silt.get_program())).exits(1);
+    assert!(refused.stderr.contains("cannot write key: "), "{}", refused.stderr);
+    assert!(!sandbox.path("key").exists());
+    sandbox.run(&["key", "add", "--key-file", "key"]).ok();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Holds `silt restore` and `silt dump` to what they leave when the repository is damaged, when they are interrupted,
 //! and where the target is a bad choice.
 
-use crate::common::{Ran, Sandbox, ran};
+use crate::common::{Ran, Sandbox, ran, ran_with_input};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -167,16 +167,76 @@ fn a_dry_run_says_what_would_be_deleted() {
 }
 
 #[test]
-fn an_include_that_matches_nothing_fails() {
+fn includes_that_all_match_nothing_fail_and_are_named() {
     let sandbox = Sandbox::of_files(1);
     let target = sandbox.path("out").display().to_string();
     for more in [&[][..], &["--dry-run"], &["--json"]] {
-        let arguments = [&["restore", "latest", "--target", &target, "--include", "no-such-file"], more].concat();
-        let ran = sandbox.run(&arguments).exits(1);
-        assert!(ran.stderr.contains("nothing in the snapshot matches --include"), "{}", ran.stderr);
+        let none = ["--include", "no-such-file", "--iinclude", "NEITHER"];
+        let ran = sandbox.run(&[&["restore", "latest", "--target", &target], &none[..], more].concat()).exits(1);
+        let expected = "nothing in the snapshot matches 'no-such-file' or 'NEITHER': nothing was restored";
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("warning") && !ran.stdout.contains("nothing_matches"), "told once");
     }
     sandbox.run(&["restore", "latest", "--target", &target, "--include", "000"]).ok();
     sandbox.run(&["restore", "latest", "--target", &target, "--exclude", "000"]).ok();
+}
+
+#[test]
+fn each_include_that_matches_nothing_is_told_and_the_rest_is_restored() {
+    let sandbox = Sandbox::of_files(3);
+    let target = sandbox.path("out").display().to_string();
+    let list = sandbox.path("list");
+    fs::write(&list, "# a comment\n\n002\nfrom-a-list\n!001\n").expect("written");
+    let list = list.display().to_string();
+    let includes = ["--include", "00*", "--include", "typo", "--include-file", &list];
+    for more in [&[][..], &["--dry-run"]] {
+        let arguments = [&["restore", "latest", "--target", &target], &includes[..], more].concat();
+        let ran = sandbox.run(&arguments).ok();
+        let told: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("matches")).collect();
+        let expected = ["typo", "from-a-list"].map(|it| format!("warning: nothing in the snapshot matches '{it}'"));
+        assert_eq!(told, expected);
+        assert!(ran.stdout.contains("2 files"), "{}", ran.stdout);
+        let json = sandbox.run(&[&arguments[..], &["--json"]].concat()).ok();
+        let told = json.messages("notice").into_iter().filter(|notice| notice["code"] == "nothing_matches");
+        assert_eq!(told.count(), 2, "{}", json.stdout);
+    }
+    // With a path only what lies there counts, and a pattern of a folder above it matches all of it.
+    let below = format!("latest:{}/000", sandbox.source());
+    let ran = sandbox.run(&["restore", &below, "--target", &target, "-i", "source", "-i", "001"]).ok();
+    assert!(ran.stderr.contains("'001'") && !ran.stderr.contains("'source'"), "{}", ran.stderr);
+}
+
+/// Runs a restore at a terminal of its own (by util-linux's `script`), with these lines typed.
+fn picked(sandbox: &Sandbox, typed: &str) -> Ran {
+    let silt = sandbox.silt();
+    let mut script = Command::new("script");
+    script.env_clear().envs(silt.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let (program, target) = (silt.get_program().display().to_string(), sandbox.path("out").display().to_string());
+    let line = format!("{program} restore latest --pick --target {target}");
+    script.current_dir(sandbox.path("")).args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    ran_with_input(&mut script, typed.as_bytes())
+}
+
+#[test]
+fn what_is_picked_at_the_terminal_is_restored_and_nothing_else() {
+    let sandbox = Sandbox::new();
+    for name in ["letters/one.odt", "letters/two.odt", "letters/[odd]*", "notes/one.txt"] {
+        sandbox.write(name, name);
+    }
+    sandbox.backup(&[]);
+    let out = || sandbox.path("out").join(sandbox.source().trim_start_matches('/'));
+    let refused = sandbox.run(&["restore", "latest", "--target", "out", "--pick"]).exits(1);
+    assert!(refused.stderr.contains("--pick asks at a terminal"), "{}", refused.stderr);
+    let ended = picked(&sandbox, "nothing like this\n\u{4}").exits(1);
+    assert!(ended.stdout.contains("nothing has all of these words"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("nothing was picked") && !sandbox.path("out").exists(), "{}", ended.stdout);
+    let done = picked(&sandbox, "LETTERS\n9\n2,4\n").ok();
+    assert!(done.stdout.contains("the list has no number 9"), "{}", done.stdout);
+    let mut names: Vec<_> =
+        fs::read_dir(out().join("letters")).expect("read").map(|entry| entry.expect("an entry").file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["[odd]*", "two.odt"], "{}", done.stdout);
+    assert!(!out().join("notes").exists());
 }
 
 #[test]

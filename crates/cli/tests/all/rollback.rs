@@ -75,6 +75,23 @@ fn a_copy_brought_back_is_refused_by_every_command_until_it_is_accepted() {
 }
 
 #[test]
+fn a_refusal_quotes_a_long_name_and_says_once_what_to_do() {
+    let sandbox = Sandbox::new();
+    let long = format!("laptop:/{}", "long/".repeat(30));
+    let back_up = |content: &str| {
+        sandbox.write("a", content);
+        run(&sandbox, "first", &["backup", "--series", &long, &sandbox.source()]).ok();
+    };
+    back_up("one");
+    copy(&sandbox.repository(), &sandbox.path("copy"));
+    back_up("two");
+    bring_back(&sandbox);
+    let refused = run(&sandbox, "first", &["snapshots"]).exits(13).stderr;
+    assert!(refused.contains("series 'laptop:/long/") && refused.contains("...' was rolled back"), "{refused}");
+    assert_eq!(refused.matches("what is there").count(), 1, "{refused}");
+}
+
+#[test]
 fn a_series_that_went_on_after_it_was_rolled_back_is_noticed_by_its_chunk_numbers() {
     let sandbox = Sandbox::new();
     back_up(&sandbox, "first", "one");

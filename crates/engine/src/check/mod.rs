@@ -28,6 +28,7 @@ mod snapshots;
 
 use crate::chunks::ChunkSource;
 use crate::many_series::{self, ManySeries};
+use crate::orphans::Needed;
 use crate::parallel::{Pool, Ticket};
 use crate::protect::unprotected;
 use crate::setters::setters;
@@ -46,7 +47,7 @@ use siltstone_store::series::{
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original};
 use siltstone_store::twins;
 use siltstone_store::{ChunkNumber, ChunkRun, PartId, SeriesId, StoreError};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -400,22 +401,12 @@ fn note_orphans(
     parts: &HashMap<SeriesId, BTreeSet<PartId>>,
     report: &mut CheckReport,
 ) {
-    let newest: HashMap<SeriesId, (u64, HashSet<ObjectName>)> =
-        manifests.iter().map(|manifest| (manifest.series, (manifest.sequence, manifest.named_objects()))).collect();
+    let needed: HashMap<SeriesId, Needed> =
+        manifests.iter().map(|manifest| (manifest.series, Needed::by(manifest))).collect();
     for meta in listed {
-        let is_orphan = match meta.name {
-            ObjectName::Container(_, series, _) | ObjectName::Parity(series, _) => {
-                newest.get(&series).is_some_and(|(_, named)| !named.contains(&meta.name))
-            }
-            ObjectName::Manifest(series, sequence) | ObjectName::Copy(Original::Manifest(series, sequence)) => {
-                newest.get(&series).is_some_and(|(last, _)| sequence + 1 < *last)
-            }
-            name => {
-                let kept = name.series().and_then(|series| parts.get(&series));
-                name.part().zip(kept).is_some_and(|(id, kept)| !kept.contains(&id))
-            }
-        };
-        if is_orphan {
+        let Some(series) = meta.name.series() else { continue };
+        let is_unnamed_part = meta.name.part().zip(parts.get(&series)).is_some_and(|(id, kept)| !kept.contains(&id));
+        if is_unnamed_part || needed.get(&series).is_some_and(|needed| needed.is_orphan(&meta.name)) {
             report.orphans += 1;
             report.orphan_bytes += meta.bytes;
         }

@@ -49,8 +49,8 @@ struct Part {
     /// The segments before `front.at`, and those from `back.at` on, have their places.
     front: Bound,
     back: Bound,
-    /// Lengths of the chunks of one segment, by its place.
-    lengths: Option<(usize, Vec<u32>)>,
+    /// Where the chunks of one segment end in it, by its place.
+    chunk_ends: Option<(usize, Vec<u64>)>,
 }
 
 /// The bound of what is placed: a segment, and its offset in the file.
@@ -120,7 +120,7 @@ impl Part {
             }
         }
         let (front, back) = (Bound { at: 0, offset: begins }, Bound { at: segments.len(), offset: ends });
-        Some(Self { begins, ends, segments, front, back, lengths: None })
+        Some(Self { begins, ends, segments, front, back, chunk_ends: None })
     }
 
     /// Returns the source of the byte at `offset`, and where that ends; `None` if the bytes do not agree.
@@ -138,7 +138,7 @@ impl Part {
             let is_nearer_to_front = offset - self.front.offset <= self.back.offset - offset;
             let next = if is_nearer_to_front { self.front.at } else { self.back.at - 1 };
             let Some(run) = self.segments[next].run else { return Ok(None) };
-            self.segments[next].bytes = Some(self.lengths_of(chunks, next, run)?.iter().copied().map(u64::from).sum());
+            self.segments[next].bytes = Some(self.chunk_ends_of(chunks, next, run)?.last().copied().unwrap_or(0));
         };
         let at = placed.start + self.segments[placed].partition_point(|segment| segment.ends() <= offset);
         let Some(segment) = self.segments.get(at).copied().filter(|segment| segment.start <= offset) else {
@@ -147,7 +147,7 @@ impl Part {
         let Some(run) = segment.run else {
             return Ok(Some((ByteSource::Hole, segment.ends())));
         };
-        Ok(find(segment, run, self.lengths_of(chunks, at, run)?, offset))
+        Ok(find(segment, run, self.chunk_ends_of(chunks, at, run)?, offset))
     }
 
     /// Places all segments whose bytes are known up to the first unknown one, from both ends, and the last that is
@@ -178,18 +178,22 @@ impl Part {
         self.segments.get(at).filter(|_| (self.front.at..self.back.at).contains(&at))
     }
 
-    /// Lengths of the chunks of `run`, which stands at `at`.
-    fn lengths_of(&mut self, chunks: &ChunkSource<'_>, at: usize, run: ChunkRun) -> Result<&[u32], StoreError> {
-        if self.lengths.as_ref().is_none_or(|(known, _)| *known != at) {
-            let mut lengths = Vec::new();
+    /// Where the chunks of `run`, which stands at `at`, end in it.
+    fn chunk_ends_of(&mut self, chunks: &ChunkSource<'_>, at: usize, run: ChunkRun) -> Result<&[u64], StoreError> {
+        if self.chunk_ends.as_ref().is_none_or(|(known, _)| *known != at) {
+            let (mut ends, mut end) = (Vec::new(), 0_u64);
             // A writer may have divided them among several containers since.
-            while (lengths.len() as u64) < run.count {
-                let done = lengths.len() as u64;
-                lengths.extend(chunks.lengths_from(ChunkNumber(run.first.0.saturating_add(done)), run.count - done)?);
+            while (ends.len() as u64) < run.count {
+                let done = ends.len() as u64;
+                let first = ChunkNumber(run.first.0.saturating_add(done));
+                for length in chunks.lengths_from(first, run.count - done)? {
+                    end = end.saturating_add(u64::from(length));
+                    ends.push(end);
+                }
             }
-            self.lengths = Some((at, lengths));
+            self.chunk_ends = Some((at, ends));
         }
-        Ok(self.lengths.as_ref().map_or(&[], |(_, lengths)| lengths))
+        Ok(self.chunk_ends.as_ref().map_or(&[], |(_, ends)| ends))
     }
 }
 
@@ -211,19 +215,15 @@ fn add_segments(chunks: &ChunkSource<'_>, mut rest: ChunkRun, segments: &mut Vec
 
 /// The chunk of a placed segment that has the byte at `offset`, and where that chunk ends; `None` if the chunks do not
 /// have the segment's bytes.
-fn find(segment: Segment, run: ChunkRun, lengths: &[u32], offset: u64) -> Option<(ByteSource, u64)> {
-    let bytes: u64 = lengths.iter().copied().map(u64::from).sum();
-    if segment.bytes != Some(bytes) {
+fn find(segment: Segment, run: ChunkRun, chunk_ends: &[u64], offset: u64) -> Option<(ByteSource, u64)> {
+    if segment.bytes != chunk_ends.last().copied() {
         return None;
     }
-    let mut start = segment.start;
-    for (number, length) in run.range().zip(lengths) {
-        let ends = start.saturating_add(u64::from(*length));
-        if offset < ends {
-            let skip = usize::try_from(offset - start).unwrap_or(usize::MAX);
-            return Some((ByteSource::Chunk { number: ChunkNumber(number), skip }, ends));
-        }
-        start = ends;
-    }
-    None
+    let offset = offset.checked_sub(segment.start)?;
+    let at = chunk_ends.partition_point(|end| *end <= offset);
+    let number = ChunkNumber(run.first.0.saturating_add(at as u64));
+    let start = at.checked_sub(1).and_then(|before| chunk_ends.get(before)).copied().unwrap_or(0);
+    let skip = usize::try_from(offset - start).unwrap_or(usize::MAX);
+    let ends = segment.start.saturating_add(*chunk_ends.get(at)?);
+    Some((ByteSource::Chunk { number, skip }, ends))
 }

@@ -33,6 +33,7 @@ mod writer;
 mod xattrs;
 
 pub use exclude::{ExcludeRules, ExcludeRulesBuilder};
+pub(crate) use filter::Selector;
 pub use filter::{EntrySelection, PathFilter, PathFilterBuilder};
 pub use identity::{FolderIdentity, is_home};
 pub use names::Ownership;

@@ -69,14 +69,19 @@ impl PatternsBuilder {
 
     /// Adds the patterns of a file, one a line.
     pub(super) fn file(&mut self, path: &Path, case: Case) -> Result<(), PatternError> {
-        let text = read_pattern_file(path).map_err(|source| PatternError::File { path: path.into(), source })?;
-        text.strip_prefix('\u{feff}').unwrap_or(&text).lines().try_for_each(|line| self.pattern(line, case))
+        lines_of(path)?.iter().try_for_each(|line| self.pattern(line, case))
     }
 
     pub(super) fn build(&self) -> Result<Patterns, PatternError> {
         let failed = |error: ignore::Error| PatternError::Invalid { pattern: String::new(), reason: error.to_string() };
         Ok(Patterns(self.0.build().map_err(failed)?))
     }
+}
+
+/// Reads a file of patterns, one a line.
+pub(super) fn lines_of(path: &Path) -> Result<Vec<String>, PatternError> {
+    let text = read_pattern_file(path).map_err(|source| PatternError::File { path: path.into(), source })?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).lines().map(str::to_owned).collect())
 }
 
 fn read_pattern_file(path: &Path) -> std::io::Result<String> {
@@ -115,6 +120,11 @@ pub(super) enum Verdict {
 impl Patterns {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Tells whether there is a pattern that could match: not where all are comments or take back.
+    pub(super) fn can_match(&self) -> bool {
+        self.0.num_ignores() > 0
     }
 
     /// Returns the answer of the patterns on this very path (as a catalog writes it).

@@ -3,12 +3,13 @@
 //!
 //! ```text
 //! forecast -> maintain
-//! maintain -> marks, borrowed, lent, settle
+//! maintain -> orphans, marks, borrowed, lent, settle
 //! settle   -> retired (places), split, ghosts (hulls), compact, merge
 //! split, merge, ghosts, rewrite -> repack (batch, segment, categories)
 //! compact  -> dead, rewrite                 (`forget` starts with these two)
 //! marks    -> dead, lent -> dead             (`forget` takes both)
 //! layout   -> repack                        with what a chunk is laid
+//! orphans                                   what clients left that may not delete; taking the lease removes it
 //! borrowed                                  loans shrink, and what is borrowed becomes the series' own
 //! options, commit, sound                    serve all of them and know none
 //! ```
@@ -50,6 +51,7 @@ pub(crate) mod lent;
 mod marks;
 mod merge;
 mod options;
+mod orphans;
 mod places;
 pub(crate) mod repack;
 mod retired;
@@ -69,13 +71,24 @@ use crate::lending::{entry_of, mend_directory};
 use crate::many_series::{self, ManySeries};
 use crate::{EngineError, Resources};
 use marks::{end_marks, has_marks_over};
+use orphans::Listed;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter};
 use siltstone_store::{SeriesId, StoreError};
 use std::fmt::Display;
 
-/// Settles all series that have something to settle, and removes snapshots that were marked as deleted until now: what
-/// `silt maintain` does.
+/// A series in which there is something to do.
+struct Due {
+    series: SeriesId,
+    /// Memory it takes.
+    weight: u64,
+    name: String,
+    /// What lies there that no manifest needs.
+    orphans: MaintainSummary,
+}
+
+/// Settles all series that have something to settle, and removes what no manifest needs, and snapshots that were marked
+/// as deleted until now: what `silt maintain` does.
 ///
 /// # Errors
 /// Fails with what stops it as a whole, or with the damage of the first series if none can be read; if one series of
@@ -92,15 +105,19 @@ pub fn maintain(
     let not_moved = |series: &dyn Display, reason: &dyn Display| {
         resources.observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
     };
+    let listed = Listed::of(repository)?;
     let (mut due, mut keeping, mut lending) = (Vec::new(), Vec::new(), Vec::new());
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
         lending.extend(entry_of(&manifest));
         let is_due = !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now());
-        if is_due || borrowed::is_due(&manifest, options.owns) || lent::is_over(repository, &manifest)? {
-            due.push((manifest.series, many_series::weight(&manifest), manifest.name.clone()));
+        let orphans = listed.orphans(&manifest);
+        let has_orphans = orphans.orphans_deleted > 0;
+        let (series, weight) = (manifest.series, many_series::weight(&manifest));
+        if is_due || has_orphans || borrowed::is_due(&manifest, options.owns) || lent::is_over(repository, &manifest)? {
+            due.push(Due { series, weight, name: manifest.name.clone(), orphans });
         }
         if !manifest.lent.is_empty() {
-            keeping.push((manifest.series, many_series::weight(&manifest), manifest.name));
+            keeping.push(Due { series, weight, name: manifest.name, orphans: MaintainSummary::default() });
         }
         Ok::<_, EngineError>(())
     })?;
@@ -109,8 +126,11 @@ pub fn maintain(
         mend_directory(repository, &lending)?;
     }
     let many = ManySeries::of(repository, resources.memory_bytes);
-    let work_on = |(series, _, name): (SeriesId, u64, String)| match maintain_series(work, &name) {
-        Ok(done) => Ok((done, None)),
+    let work_on = |Due { series, name, orphans, .. }: Due| match maintain_series(work, &name) {
+        Ok(mut done) => {
+            done.add(&orphans);
+            Ok((done, None))
+        }
         Err(EngineError::Interrupted) => Err(EngineError::Interrupted),
         Err(EngineError::Store(error)) if error.is_lost_race() => Ok((MaintainSummary::default(), Some(error))),
         Err(error) => {
@@ -118,13 +138,13 @@ pub fn maintain(
             Ok((MaintainSummary::default(), None))
         }
     };
-    let mut done = many.each(due, |(_, weight, _)| *weight, work_on)?;
+    let mut done = many.each(due, |due| due.weight, work_on)?;
     // What was kept for others may be needed no more, now that they have given it back.
-    keeping.retain(|(series, ..)| {
-        let manifest = repository.manifest_listed(*series).ok().flatten();
+    keeping.retain(|due| {
+        let manifest = repository.manifest_listed(due.series).ok().flatten();
         manifest.is_some_and(|manifest| lent::is_over(repository, &manifest).unwrap_or(false))
     });
-    done.extend(many.each(keeping, |(_, weight, _)| *weight, work_on)?);
+    done.extend(many.each(keeping, |due| due.weight, work_on)?);
     let (mut summary, mut lost) = (MaintainSummary::default(), None);
     for (done, error) in done {
         summary.add(&done);

@@ -90,6 +90,10 @@ pub struct MaintainSummary {
     pub deltas_kept: u64,
     /// Chunks that nothing but deltas needed, and that are gone.
     pub ghosts_eliminated: u64,
+    /// Objects that no manifest needs, and that are gone: what clients left that may not delete.
+    pub orphans_deleted: u64,
+    /// Bytes of these.
+    pub orphan_bytes_deleted: u64,
     /// Chunks that resemble another, but stay whole because a delta would not be smaller.
     pub deltas_rejected: u64,
 }
@@ -105,6 +109,8 @@ impl MaintainSummary {
         self.containers_deleted += other.containers_deleted;
         self.deltas_kept += other.deltas_kept;
         self.deltas_rejected += other.deltas_rejected;
+        self.orphans_deleted += other.orphans_deleted;
+        self.orphan_bytes_deleted += other.orphan_bytes_deleted;
         self.ghosts_eliminated += other.ghosts_eliminated;
     }
 }

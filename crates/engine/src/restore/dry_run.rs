@@ -27,6 +27,7 @@ impl RestoreRun<'_> {
         let target = target.map(|target| target.protecting(protected));
         let mut summary = RestoreSummary::default();
         let mut frames = Frames::new(self, DirectoryOutcome::Existing);
+        let mut selector = self.selector();
         for entry in self.entries(chunks) {
             if self.resources.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
@@ -35,8 +36,13 @@ impl RestoreRun<'_> {
                 Ok(entry) => {
                     self.leave(&mut frames, Some(&entry), target.as_ref(), &mut summary);
                     frames.note(&entry);
-                    let looks = (target.as_ref(), chunks);
-                    self.plan_entry(&mut frames, &entry, looks, forecast.as_mut(), &mut summary);
+                    let selection = selector.select(&entry.path, entry.is_directory());
+                    if entry.is_directory() && selection != EntrySelection::Excluded {
+                        frames.enter(&entry, selection);
+                    }
+                    if selection == EntrySelection::Selected {
+                        self.plan_entry(&entry, (target.as_ref(), chunks), forecast.as_mut(), &mut summary);
+                    }
                 }
                 Err(error) => {
                     summary.problems += 1;
@@ -49,6 +55,7 @@ impl RestoreRun<'_> {
         if let Some(forecast) = &mut forecast {
             forecast.count(&mut summary);
         }
+        self.report_unmatched(&selector, summary.entries, summary.problems)?;
         Ok(summary)
     }
 
@@ -68,17 +75,12 @@ impl RestoreRun<'_> {
 
     fn plan_entry(
         &self,
-        frames: &mut Frames<'_>,
         entry: &Entry,
         (target, chunks): (Option<&TargetDir>, &ChunkSource<'_>),
         forecast: Option<&mut Forecast<'_, '_>>,
         summary: &mut RestoreSummary,
     ) {
-        let selection = self.options.filter.select(&entry.path, entry.is_directory());
-        if entry.is_directory() && selection != EntrySelection::Excluded {
-            frames.enter(entry, selection);
-        }
-        let (EntrySelection::Selected, Some(path)) = (selection, self.part.target_path(&entry.path)) else { return };
+        let Some(path) = self.part.target_path(&entry.path) else { return };
         summary.entries += 1;
         let action = target.filter(|_| !entry.is_directory()).map_or(Ok(Action::New), |target| {
             let action = Action::of(self, target, chunks, &path, entry)?;

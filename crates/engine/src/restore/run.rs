@@ -2,6 +2,8 @@
 
 use super::options::RestoreOptions;
 use crate::chunks::ChunkSource;
+use crate::fs::Selector;
+use crate::observer::Notice;
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Resources};
 use siltstone_store::catalog::{CatalogReader, Entries, Entry, EntryPath};
@@ -25,6 +27,26 @@ impl RestoreRun<'_> {
             Some(entry) => catalog.under(&entry.path),
             None => catalog.entries(),
         }
+    }
+
+    /// Begins to choose among these entries.
+    pub(super) fn selector(&self) -> Selector<'_> {
+        self.options.filter.selector(self.part.below.as_ref().map(|entry| &entry.path))
+    }
+
+    /// Tells which patterns matched nothing. If none was taken of a snapshot that could be read, that is an error.
+    pub(super) fn report_unmatched(
+        &self,
+        selector: &Selector<'_>,
+        entries: u64,
+        problems: u64,
+    ) -> Result<(), EngineError> {
+        let patterns = selector.unmatched().map(str::to_owned);
+        if entries == 0 && problems == 0 && self.options.filter.chooses() {
+            return Err(EngineError::NothingIncluded { patterns: patterns.collect() });
+        }
+        patterns.for_each(|pattern| self.resources.observer.notice(&Notice::NothingMatches { pattern }));
+        Ok(())
     }
 
     /// Tells whether a directory with content gives way to something else: nothing that it holds is in the snapshot, or

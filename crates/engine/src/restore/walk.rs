@@ -13,7 +13,7 @@ use super::run::{RestoreRun, manifest_of};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::decode::Worker;
-use crate::fs::{ConflictPolicy, DirectoryOutcome, Draft, EntrySelection, Problem, ProblemKind, Subject};
+use crate::fs::{ConflictPolicy, DirectoryOutcome, Draft, EntrySelection, Problem, ProblemKind, Selector, Subject};
 use crate::linked::Linked;
 use crate::observer::{EntryAction, Notice};
 use crate::parallel::Pool;
@@ -21,6 +21,7 @@ use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::region::RegionDecoder;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A name that a file has, another that it is to have, and what becomes of what stands there.
 type Link = (EntryPath, EntryPath, ConflictPolicy);
@@ -50,6 +51,7 @@ struct Walk<'w, 'a> {
     chunks: &'w Arc<ChunkSource<'a>>,
     summary: &'w mut RestoreSummary,
     frames: Frames<'w>,
+    selector: Selector<'w>,
     next_draft: u64,
     batch: Batch,
     batch_bytes: u64,
@@ -82,6 +84,7 @@ pub(super) fn place_all<'a>(
             chunks,
             summary,
             frames: Frames::new(run, made),
+            selector: run.selector(),
             next_draft: 0,
             batch: Batch::new(batch_bytes),
             batch_bytes,
@@ -107,7 +110,9 @@ pub(super) fn place_all<'a>(
         }
         walk.leave(None);
         walk.hand_on()?;
-        walk.finish()
+        walk.finish()?;
+        let problems = placing.counts.problems.load(Ordering::Relaxed);
+        run.report_unmatched(&walk.selector, walk.summary.entries, problems)
     })
 }
 
@@ -167,7 +172,7 @@ impl Walk<'_, '_> {
     fn entry(&mut self, entry: Entry) -> Result<(), EngineError> {
         self.leave(Some(&entry.path));
         self.frames.note(&entry);
-        let selection = self.run.options.filter.select(&entry.path, entry.is_directory());
+        let selection = self.selector.select(&entry.path, entry.is_directory());
         if selection == EntrySelection::Excluded {
             return Ok(());
         }

@@ -11,6 +11,7 @@
 
 use super::{Sighting, Subject};
 use crate::cache_file::{CacheRefused, CacheWriter, RecordFile};
+use crate::history::TITLE_BYTES;
 use siltstone_store::{RepositoryId, SeriesId, Time};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -20,7 +21,6 @@ use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"SILTSEEN";
 const VERSION: u64 = 1;
-const TITLE_BYTES: usize = 79;
 const RECORD_BYTES: usize = 1 + 16 + 8 + 8 + 32 + 8 + 8 + 1 + TITLE_BYTES;
 /// Histories remembered of one repository.
 const SUBJECTS_MAX: usize = 1 << 20;

@@ -1,7 +1,7 @@
 //! Clients that may add and never delete: their backups are whole, and leave the rest to a writer that may delete.
 
 use crate::common::log::Log;
-use crate::common::writer::{acquire, container, dead_holder};
+use crate::common::writer::{acquire, container, dead_holder, distant_holder};
 use crate::common::{self, Sandbox, noise, resources};
 use siltstone_engine::backup::{self, CheckpointRule, Source};
 use siltstone_engine::check::{self, CheckOptions, ReadData};
@@ -150,23 +150,67 @@ fn checkpoints_leave_nothing_that_stands_in_the_way() {
 
 #[test]
 fn what_a_dead_writer_left_stays_until_somebody_may_delete_it() {
+    for client_goes_on in [true, false] {
+        let (disk, client, keeper) = client_and_keeper();
+        write(&client, 0);
+        client.backup();
+        let repository = client.repository();
+        let orphan = {
+            let writer = acquire(&repository, dead_holder(), false).expect("the lease");
+            let sealed = container(&repository, &writer);
+            writer.put(&sealed).expect("put");
+            repository.storage().barrier().expect("durable");
+            sealed.record.object_name(writer.series())
+        };
+        if client_goes_on {
+            write(&client, 1);
+            client.backup();
+        }
+        assert!(names(&disk, Listing::All).contains(&orphan));
+        maintain::maintain(&keeper.repository(), &keeper.migrate_options(), &resources()).expect("maintained");
+        assert!(!names(&disk, Listing::All).contains(&orphan));
+        assert_eq!(client.check(ReadData::All).findings, []);
+    }
+}
+
+/// The story: "nothing is left to do", said maintenance, while the check counted what such clients had left: only a
+/// series with something to settle was looked at.
+#[test]
+fn what_clients_left_goes_where_nothing_is_to_be_settled() {
+    let (_disk, client, keeper) = client_and_keeper();
+    write(&client, 0);
+    client.backup();
+    let maintained = || maintain::maintain(&keeper.repository(), &keeper.migrate_options(), &resources());
+    maintained().expect("maintained");
+    let ids = [0; 3].map(|_| client.backup());
+    let left = client.check(ReadData::None);
+    assert!(left.orphans > 0, "{left:?}");
+    let forecast = || maintain::forecast(&keeper.repository(), None, &keeper.migrate_options(), &resources());
+    let expected = forecast().expect("a forecast").maintenance;
+    assert_eq!(client.check(ReadData::None).orphans, left.orphans, "a dry run deletes nothing");
+    let done = maintained().expect("maintained");
+    assert_eq!((done.orphans_deleted, done.orphan_bytes_deleted), (left.orphans, left.orphan_bytes));
+    assert_eq!(done, expected);
+    let checked = client.check(ReadData::All);
+    assert_eq!((checked.findings, checked.orphans), (Vec::new(), 0));
+    assert_eq!(maintained().expect("maintained"), maintain::MaintainSummary::default(), "nothing is left to do");
+    assert!(client.restored(ids[2]) == common::tree::read(&client.source()));
+}
+
+#[test]
+fn what_a_writer_at_work_has_put_is_nothing_that_was_left() {
     let (disk, client, keeper) = client_and_keeper();
     write(&client, 0);
     client.backup();
+    let maintained = || maintain::maintain(&keeper.repository(), &keeper.migrate_options(), &resources());
+    maintained().expect("maintained");
     let repository = client.repository();
-    let orphan = {
-        let writer = acquire(&repository, dead_holder(), false).expect("the lease");
-        let sealed = container(&repository, &writer);
-        writer.put(&sealed).expect("put");
-        repository.storage().barrier().expect("durable");
-        sealed.record.object_name(writer.series())
-    };
-    write(&client, 1);
-    client.backup();
-    assert!(names(&disk, Listing::All).contains(&orphan));
-    maintain::maintain(&keeper.repository(), &keeper.migrate_options(), &resources()).expect("maintained");
-    assert!(!names(&disk, Listing::All).contains(&orphan));
-    assert_eq!(client.check(ReadData::All).findings, []);
+    let writer = acquire(&repository, distant_holder(), false).expect("the lease");
+    let sealed = container(&repository, &writer);
+    writer.put(&sealed).expect("put");
+    repository.storage().barrier().expect("durable");
+    assert_eq!(maintained().expect("nothing is to be done"), maintain::MaintainSummary::default());
+    assert!(names(&disk, Listing::All).contains(&sealed.record.object_name(writer.series())));
 }
 
 #[test]

@@ -481,7 +481,9 @@ fn every_kind_of_step() -> Vec<Step> {
 #[test]
 fn every_live_snapshot_is_what_was_backed_up() {
     let mut model = Model::new();
-    every_kind_of_step().iter().for_each(|step| model.run(step));
+    for step in &every_kind_of_step() {
+        model.run(step);
+    }
     for (count, what) in [
         (&TAKEN_BACK, "taken back"),
         (&HELD, "kept though deleted"),

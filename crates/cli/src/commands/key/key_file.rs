@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::password::{Password, PasswordSource};
 use siltstone_store::KeyFile;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -23,8 +23,16 @@ pub(super) fn read_or_make(path: &Path) -> Result<Password, CliError> {
     }
 }
 
+/// Makes the file whole, or leaves none.
 fn make(path: &Path, key: &KeyFile) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    fill(file, path, key).inspect_err(|_| {
+        // Whatever keeps it there, the error names the file.
+        let _ = fs::remove_file(path);
+    })
+}
+
+fn fill(mut file: File, path: &Path, key: &KeyFile) -> io::Result<()> {
     file.write_all(key.line().as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()?;

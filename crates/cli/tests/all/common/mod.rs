@@ -170,10 +170,16 @@ impl Ran {
         self.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
     }
 
+    /// All messages of this type.
+    #[track_caller]
+    pub(crate) fn messages(&self, message_type: &str) -> Vec<Value> {
+        self.lines().into_iter().filter(|line| line["message_type"] == message_type).collect()
+    }
+
     /// The one message of this type.
     #[track_caller]
     pub(crate) fn message(&self, message_type: &str) -> Value {
-        let found: Vec<Value> = self.lines().into_iter().filter(|line| line["message_type"] == message_type).collect();
+        let found = self.messages(message_type);
         assert_eq!(found.len(), 1, "{message_type}: {}", self.stdout);
         found.into_iter().next().expect("one")
     }

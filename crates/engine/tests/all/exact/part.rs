@@ -59,10 +59,20 @@ fn patterns_choose_and_folders_on_the_way_come_with_their_metadata() {
         filter.exclude("*.tmp", Case::Sensitive).expect("a pattern");
     });
     assert_eq!(names, ["f", "notes", "notes/d.txt"]);
-    let (names, summary) = filtered(&sandbox, |filter| {
-        filter.include("nothing like this", Case::Sensitive).expect("a pattern");
-    });
-    assert_eq!((names.len(), summary.entries), (0, 0));
+}
+
+#[test]
+fn patterns_that_all_match_nothing_are_an_error_that_names_them() {
+    let sandbox = sandbox();
+    sandbox.backup();
+    let mut builder = PathFilter::builder();
+    builder.include("nothing like this", Case::Sensitive).expect("a pattern");
+    let options = sandbox.restore_options(folder().path()).with_filter(builder.build().expect("a filter"));
+    for options in [options.clone(), options.with_dry_run(true)] {
+        let refused = restore(&sandbox, &options);
+        let Err(EngineError::NothingIncluded { patterns }) = refused else { panic!("{refused:?}") };
+        assert_eq!(patterns, ["nothing like this"]);
+    }
 }
 
 #[test]
