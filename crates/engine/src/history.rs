@@ -28,7 +28,7 @@ impl Subject {
 /// The newest commit of a history, as it was seen once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sighting {
-    /// Subject in words, of [`TITLE_BYTES`] at most: a long name of a series is cut short.
+    /// Subject in words, short enough for a line: a long name of a series is cut short.
     pub title: String,
     /// The commit's number.
     pub sequence: u64,

@@ -93,7 +93,7 @@ impl Method {
     }
 
     /// Returns the methods of which time is taken: RAM and MAXP as [`LIMITED`], for without a limit their chunks can be
-    /// a hundred times as long as asked for; the papers' own forms; and not [`FIXED`], which looks at no byte.
+    /// a hundred times as long as asked for; the papers' own forms; and not `fixed`, which looks at no byte.
     pub fn timed() -> impl Iterator<Item = Self> {
         let is_timed = |method: &Self| method.name() != FIXED && !UNLIMITED.contains(&method.name());
         Self::all().filter(is_timed).chain(Self::named(&LIMITED)).chain(PaperForm::ALL.map(Self::Paper))

@@ -2,8 +2,8 @@
 //! of one, and the range the paper gives for it.
 //!
 //! A claim names the rows it compares, instruction set and parameters included, and nothing is chosen among them
-//! ([`measured`]). A ratio is taken wherever both rows are there on the same data, with the parameters alike that the
-//! claim names. Over all of them, and for each data set, stand the geometric mean and the ends.
+//! (module `measured`). A ratio is taken wherever both rows are there on the same data, with the parameters alike that
+//! the claim names. Over all of them, and for each data set, stand the geometric mean and the ends.
 //!
 //! Every round of a run is judged for itself, too. A verdict to which not all rounds come is none: the claim is not
 //! decided. A time that was taken once decides nothing.
