@@ -12,8 +12,8 @@ pub(crate) struct Options {
     build: bool,
 }
 
-/// Largest package of one crate, compressed, in KiB: test data does not belong into what everybody downloads. The engine
-/// has 640, all of it code and its tests.
+/// Largest package of one crate, compressed, in KiB: test data does not belong into what everybody downloads. The
+/// engine has 640, all of it code and its tests.
 const KIB_MAX: f64 = 1024.0;
 /// Warnings of cargo in every rehearsal.
 const REHEARSAL: &str = "warning: aborting upload due to dry run";

@@ -225,7 +225,7 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
         + &swept
 }
 
-/// What went that clients had left.
+/// Objects that clients had left and that went, in words.
 fn swept(summary: &MaintainSummary, verbs: &Verbs) -> String {
     match (summary.orphans_deleted, summary.orphan_bytes_deleted) {
         (0, _) => String::new(),

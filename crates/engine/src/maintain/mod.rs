@@ -83,7 +83,7 @@ struct Due {
     /// Memory it takes.
     weight: u64,
     name: String,
-    /// What lies there that no manifest needs.
+    /// Objects there that no manifest needs.
     orphans: MaintainSummary,
 }
 

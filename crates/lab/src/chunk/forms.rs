@@ -18,8 +18,8 @@ use std::hint::black_box;
 /// Data smaller than this is gone through again and again until a run has seen so much.
 const RUN_BYTES_MIN: usize = 32 << 20;
 
-/// Seconds of this thread's processor time for each time the data is gone through, and what came of it. Little data is gone through several times,
-/// after one time that does not count.
+/// Seconds of this thread's processor time for each time the data is gone through, and what came of it. Little data
+/// is gone through several times, after one time that does not count.
 pub fn timed(data: &[u8], mut work: impl FnMut(&[u8]) -> Digest) -> (f64, Digest) {
     let repeats = if cfg!(test) { 1 } else { RUN_BYTES_MIN.div_ceil(data.len().max(1)).min(1 << 16) };
     let mut digest = Digest::default();

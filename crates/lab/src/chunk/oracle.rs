@@ -151,7 +151,7 @@ fn up_to(data: &[u8], sizes: Sizes) -> &[u8] {
     &data[..data.len().min(sizes.max())]
 }
 
-/// The same over the numbers that eight bytes make.
+/// Cuts over the numbers that eight bytes make.
 fn local_maximum_wide(data: &[u8], window: usize) -> usize {
     let count = data.len().saturating_sub(7);
     let value = |at: usize| data[at..at + 8].iter().fold(0, |value, byte| value << 8 | u64::from(*byte));

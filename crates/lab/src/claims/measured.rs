@@ -90,7 +90,7 @@ impl Side {
 }
 
 impl Measured {
-    /// What is compared, in words.
+    /// Names the sides that are compared, in words.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Ratio { of, to, .. } => format!("{} / {}", of.text(), to.text()),
@@ -138,7 +138,7 @@ fn over<'f>(of: &Point<'f>, to: &Point<'f>) -> Point<'f> {
     Point { data: of.data, middle: of.middle / to.middle, rounds }
 }
 
-/// What a round found; what was found once was found in all.
+/// Value of a round; one that was found once was found in all.
 pub(super) fn at_round(rounds: &[f64], round: usize) -> Option<f64> {
     if let [only] = rounds { Some(*only) } else { rounds.get(round).copied() }
 }
@@ -151,7 +151,7 @@ struct Column<'f> {
     measure: &'static str,
 }
 
-/// What one side of a ratio found at one point.
+/// Values of one side of a ratio at one point.
 struct Row<'f> {
     at: Vec<String>,
     point: Point<'f>,
@@ -216,7 +216,7 @@ impl<'f> Column<'f> {
     }
 }
 
-/// Of two, round by round, what `choice` takes.
+/// Takes one of two, round by round, as `choice` says.
 fn further<'f>(one: &Point<'f>, other: &Point<'f>, choice: fn(f64, f64) -> f64) -> Point<'f> {
     let rounds = one.rounds.iter().zip(&other.rounds).map(|(one, other)| choice(*one, *other)).collect();
     Point { data: one.data, middle: choice(one.middle, other.middle), rounds }

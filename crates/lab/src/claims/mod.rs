@@ -225,7 +225,7 @@ pub fn judge(findings: &[Finding]) -> Vec<Judged> {
 }
 
 impl Claim {
-    /// What is compared, as `ram-t; isa widest` over `ss-gear; isa widest`.
+    /// Names the sides that are compared, as `ram-t; isa widest` over `ss-gear; isa widest`.
     pub fn compared(&self) -> String {
         self.measured.text()
     }

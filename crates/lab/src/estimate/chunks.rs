@@ -17,7 +17,7 @@ const CHUNK_BYTES_BESIDE: u64 = 73;
 /// Level at which restic compresses unless it is told otherwise.
 const LEVEL: i32 = 3;
 
-/// What is stored so far.
+/// Bytes stored so far.
 pub(super) struct Restic {
     chunker: Box<dyn Chunker>,
     known: HashSet<[u8; 32]>,

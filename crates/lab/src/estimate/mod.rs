@@ -1,4 +1,4 @@
-//! What some versions would take in a store: in Siltstone's, after deduplication as restic does it, by `zstd --long`,
+//! Bytes that some versions would take in a store: in Siltstone's, after deduplication as restic does it, by `zstd --long`,
 //! and as a chain of deltas. All four keep the same versions, one after the other, and are timed while they do.
 //!
 //! | row | what it does |
@@ -8,8 +8,9 @@
 //! | `zstd --long` | all versions in one stream, each as an archive, with a window of 128 MiB, level 3 |
 //! | `delta chain` | each version, as an archive, against the one before: `zstd --patch-from`, level 3 |
 //!
-//! restic's chunks are 1 MiB on average, named by SHA-256, and have 73 bytes of header and tag each. The last two restore a version only by way of all before it, and delete none; they are what could be had at most
-//! from zstd alone. restic's own metadata are not counted.
+//! restic's chunks are 1 MiB on average, named by SHA-256, and have 73 bytes of header and tag each. The last
+//! two restore a version only by way of all before it, and delete none; they are what could be had at most from zstd
+//! alone. restic's own metadata are not counted.
 
 mod chain;
 mod chunks;
@@ -47,7 +48,7 @@ pub struct Line {
     pub seconds: f64,
 }
 
-/// What was found.
+/// Results of an estimate.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Estimate {
     /// Versions kept.
@@ -131,7 +132,7 @@ impl Estimate {
         text
     }
 
-    /// What follows, in a sentence.
+    /// Says in a sentence what follows.
     pub fn sentence(&self) -> String {
         let Some((silt, others)) = self.lines.split_first() else { return "No version was kept.".to_owned() };
         let times = |other: &Line| {

@@ -2,8 +2,8 @@
 //! escaped.
 //!
 //! Head (what was run, on what), four figures with a sentence each, what follows for the user's data, the papers'
-//! claims, then each experiment with its figures and tables. It can be read on a phone, in the dark and on paper; what a figure
-//! shows stands in a table too.
+//! claims, then each experiment with its figures and tables. It can be read on a phone, in the dark and on paper;
+//! what a figure shows stands in a table too.
 
 mod claims;
 mod head;
@@ -129,8 +129,8 @@ fn opened(report: &Report, openings: &[Opening], figures_before: &mut usize) -> 
 /// Figures of an experiment in the page of a quick run, beside those it opens with.
 const QUICK_FIGURES: usize = 2;
 
-/// Tells whether a figure is in the page: of a quick run only those that redraw a paper's, on the first data. Beside the
-/// page all results stand in files.
+/// Tells whether a figure is in the page: of a quick run only those that redraw a paper's, on the first data. Beside
+/// the page all results stand in files.
 fn is_drawn(report: &Report, figure: &Figure) -> bool {
     let is_of = |name: &str| [", ", ": "].iter().any(|before| figure.title.contains(&format!("{before}{name}")));
     let is_of_other = report.inputs.iter().skip(1).any(|input| is_of(&input.name));

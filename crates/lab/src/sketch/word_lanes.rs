@@ -9,7 +9,7 @@
 //! 8         8 of 16 bits     2, of four parts each: the sum of a subwindow's four numbers of 16 bits
 //! ```
 //!
-//! What it finds is what `odess-plus` finds, whose form for vectors goes another way (see there). The SSE instructions
+//! Its sketches are those of `odess-plus`, whose form for vectors goes another way (see there). The SSE instructions
 //! of the paper are those up to SSE 4.2 here; on ARM it is NEON.
 
 use fearless_simd::prelude::*;
@@ -151,7 +151,7 @@ macro_rules! roll {
             for load in places.chunks_exact(LOAD_BYTES) {
                 let data = u8x16::from_slice(s, load);
                 let back = s.slide_u8x16::<{ LOAD_BYTES - BACK }>(before, data);
-                // All are written, so that none is read again but where it is sampled: the lanes stay in their register.
+                // All are written, and none is read again but where it is sampled: the lanes stay in their register.
                 let (mut rolled, mut sampled) = ([[0; $windows]; STEPS], 0_u64);
                 for (step, parts) in shuffles.iter().enumerate() {
                     let source = if step == 0 { back } else { data };

@@ -1,5 +1,5 @@
 //! Devices that are not here, as models: how long the recorded reads and writes of a store would take on them alone.
-//! What is computed meanwhile comes on top, and is the same on all.
+//! Computing comes on top, and is the same on all.
 //!
 //! ```text
 //! seconds = accesses x access + bytes / transfer

@@ -194,7 +194,7 @@ impl Lifecycles {
         self.restore_within(version, into, self.store.scale.cache_bytes)
     }
 
-    /// The same, with so many bytes of memory in which deltas wait for their bases: the others are prewritten.
+    /// Restores with so many bytes of memory in which deltas wait for their bases: the others are prewritten.
     ///
     /// # Errors
     /// As [`Self::restore`].

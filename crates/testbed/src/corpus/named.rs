@@ -24,7 +24,7 @@ pub struct Named {
 enum Source {
     /// Made here, little or full, from a seed.
     Recipe(fn(bool, u64) -> Recipe),
-    /// The same, kept under a name of its own: other corpora are of its kind.
+    /// A corpus kept under a name of its own: other corpora are of its kind.
     Apart(&'static str, fn(bool, u64) -> Recipe),
     History(History),
     Other(fn(&Corpora, Amount) -> Result<Corpus>),

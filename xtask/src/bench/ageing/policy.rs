@@ -10,7 +10,7 @@ const EPOCH: &str = "2020-01-01 20:00";
 /// Rules of a thinned life, after which some two dozen snapshots are there.
 const RULES: [&str; 6] = ["--keep-daily", "7", "--keep-weekly", "5", "--keep-monthly", "12"];
 
-/// What becomes of snapshots.
+/// Fate of snapshots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Policy {
     /// All stay.

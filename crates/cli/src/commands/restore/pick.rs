@@ -57,7 +57,7 @@ fn ask(question: &str) -> Result<Option<String>, CliError> {
     Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned()))
 }
 
-/// What somebody typed.
+/// A line that was typed, as it is understood.
 #[derive(PartialEq, Eq, Debug)]
 enum Answer {
     /// Numbers of the list.

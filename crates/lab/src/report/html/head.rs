@@ -67,7 +67,7 @@ pub(super) struct Opening {
     pub(super) place: usize,
 }
 
-/// What the page opens with, as far as it was measured: how much is saved, how fast it is cut, what deltas save beside
+/// Charts that open the page, as far as it was measured: how much is saved, how fast it is cut, what deltas save beside
 /// their speed, and what a store's versions cost.
 pub(super) fn openings(report: &Report) -> Vec<Opening> {
     let first = |experiment, is_wanted: fn(&Plot) -> bool| {

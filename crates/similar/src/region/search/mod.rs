@@ -21,8 +21,8 @@
 //! better: 4 length - log2 distance, less 4 for each byte it begins later, is greater by more than 4 (zstd's measure)
 //! ```
 //!
-//! Reasons, as bytes on the data of `mod.rs` (sources, dumps, binaries, a database, in this order) and on a `PostgreSQL`
-//! folder between two runs of pgbench, 62 MB of text, in regions of 512 KiB (November 2026):
+//! Reasons, as bytes on the data of `mod.rs` (sources, dumps, binaries, a database, in this order) and on a
+//! `PostgreSQL` folder between two runs of pgbench, 62 MB of text, in regions of 512 KiB (November 2026):
 //! 1. **Every fourth place** of the prefix. Every eighth: 6 / 1 / 0 / 5 % larger, `PostgreSQL` 43 %. Every second: 1 %
 //!    larger / same / same / 4 % smaller, `PostgreSQL` 8 % smaller, at half the speed.
 //! 2. **The nearest of equal places** (2): without it 8 / 1 / 1 / 3 % larger, `PostgreSQL` 8 %.
@@ -30,8 +30,8 @@
 //!    contains the one that was found is seldom found at its begin, because equal begins are learnt over one another.
 //! 4. **Runs only after a look** (1, 3): numbers and addresses change in place, and going on at the last distance costs
 //!    least; but rows of a database are like each other, and the last distance is often that of the wrong one. Taking
-//!    runs unseen that begin within 1 byte, or within 3 and have 8: 4 % smaller / same / 1 % smaller / same, `PostgreSQL`
-//!    58 % larger. Looking at 8 places of a run: 5 / 0 / 3 / 0 % larger.
+//!    runs unseen that begin within 1 byte, or within 3 and have 8: 4 % smaller / same / 1 % smaller / same,
+//!    `PostgreSQL` 58 % larger. Looking at 8 places of a run: 5 / 0 / 3 / 0 % larger.
 //! 5. **Short words only of the text**: learning those of the prefix too saved 0 to 0.5 %, 4 % of the database, for a
 //!    tenth to a quarter of the speed. Five bytes instead of six: no smaller, since a copy from far away costs three
 //!    bytes.
