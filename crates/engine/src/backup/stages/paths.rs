@@ -69,7 +69,11 @@ impl Stages<'_, '_, '_> {
         let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs);
         match list {
             Some(list) => plan_changes(run, self.manifest, paths, list, planner),
-            None => planner.run(&mut self.scanner(paths, ScanDetail::XattrsLater)?),
+            None => {
+                // Whoever does not trust change times has attributes read each time.
+                let detail = if run.options.ignore_ctime { ScanDetail::Full } else { ScanDetail::XattrsLater };
+                planner.run(&mut self.scanner(paths, detail)?)
+            }
         }
     }
 
