@@ -11,8 +11,8 @@
 //! the layout allows; a base that comes first waits by the same mechanism. A cascade is a list of ready regions, not a
 //! recursion: chains may be thousands long. All workers take from that list.
 //!
-//! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget; beyond it the
-//! oldest goes to one temporary file and is read back when the last base has come. The paper prewrites a delta at its
+//! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget, each base once;
+//! beyond it what is needed last goes to one temporary file and is read back when the last base has come. The paper prewrites a delta at its
 //! target offset; here a delta is of a region, whose chunks may belong to many places of many files, and the versions
 //! between need none at all: hence a file of its own. Not counted are the lists of chunks and bases of a waiting delta,
 //! 1 to 2 KB each.
@@ -40,12 +40,13 @@ use plan::Feed;
 use siltstone_store::StoreError;
 use siltstone_store::container::ContainerReader;
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, split_region};
+use spill::Spill;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use waiting::{Delta, Waiting};
+use waiting::{Complete, Waited, Waiting};
 
 /// Gaps between needed regions up to this are read rather than asked around, unless said otherwise.
 pub(crate) const GAP_BYTES_DEFAULT: u64 = 128 << 10;
@@ -147,7 +148,7 @@ enum Ready {
     /// As it was read.
     Sealed { node: u32, reader: Arc<ContainerReader>, sealed: Vec<u8> },
     /// A delta with all its bases.
-    Complete { node: u32, delta: Box<Delta> },
+    Complete { node: u32 },
 }
 
 /// State that the workers share.
@@ -165,6 +166,7 @@ pub(crate) struct Decoding<'r, S> {
     settings: DecodeSettings,
     tally: Arc<Tally>,
     visitor: S,
+    spill: Spill,
     shared: Mutex<Shared>,
     changed: Condvar,
 }
@@ -181,9 +183,10 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         tally: Arc<Tally>,
         visitor: S,
     ) -> Self {
-        let waiting = Waiting::new(&plan, settings.waiting_bytes_max, &settings.spill_folder);
+        let waiting = Waiting::new(&plan, settings.waiting_bytes_max);
+        let spill = Spill::new(&settings.spill_folder);
         let shared = Mutex::new(Shared { waiting, ready: VecDeque::new(), is_over: false });
-        Self { chunks, plan, settings, tally, visitor, shared, changed: Condvar::new() }
+        Self { chunks, plan, settings, tally, visitor, spill, shared, changed: Condvar::new() }
     }
 
     /// Whoever receives what is decoded.
@@ -302,44 +305,44 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
                     Err(error) => self.fail(node, &Arc::new(error)),
                 }
             }
-            Ready::Complete { node, delta } => match self.bring(*delta) {
-                Ok((encoded, bases)) => self.decode(node, encoded, &bases, decoder),
-                Err(error) => self.fail(node, &Arc::new(error)),
-            },
+            Ready::Complete { node } => {
+                let complete = self.lock().waiting.take(node);
+                match complete.ok_or_else(incomplete).and_then(brought_back) {
+                    Ok((encoded, bases)) => self.decode(node, encoded, &bases, decoder),
+                    Err(error) => self.fail(node, &Arc::new(error)),
+                }
+            }
         }
     }
 
     /// A region delta has come: it is ready, or waits.
     fn add_region(&self, node: u32, encoded: EncodedRegion) {
         let mut shared = self.lock();
-        match shared.waiting.add_region(node, encoded) {
-            Some(delta) => shared.ready.push_front(Ready::Complete { node, delta }),
-            None => self.keep_within_budget(shared),
+        if shared.waiting.add_region(node, encoded) {
+            shared.ready.push_front(Ready::Complete { node });
+        } else {
+            self.keep_within_budget(shared);
         }
     }
 
+    /// Writes to the temporary file what is too much.
     fn keep_within_budget(&self, mut shared: MutexGuard<'_, Shared>) {
-        let before = shared.waiting.bytes_spilled();
-        let result = shared.waiting.keep_within_budget(self.chunks.repository());
-        let written = shared.waiting.bytes_spilled() - before;
+        let excess = shared.waiting.excess();
         drop(shared);
-        self.tally.bytes_prewritten.fetch_add(written, Ordering::Relaxed);
-        if let Err(error) = result {
-            self.visitor.spill_failed(&error);
+        for (item, bytes) in excess {
+            match self.spill.write(self.chunks.repository(), &bytes) {
+                Ok(spilled) => {
+                    self.tally.bytes_prewritten.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                    self.lock().waiting.spilled(item, spilled);
+                }
+                Err(error) => {
+                    if self.lock().waiting.break_spill() {
+                        self.visitor.spill_failed(&error);
+                    }
+                    return;
+                }
+            }
         }
-    }
-
-    /// All of a complete delta, in memory.
-    fn bring(&self, delta: Delta) -> Result<(EncodedRegion, Vec<Bytes>), StoreError> {
-        let incomplete = || StoreError::Refused {
-            what: "a region delta".to_owned(),
-            reason: "it was taken for complete and is not".to_owned(),
-        };
-        let mut shared = self.lock();
-        let (region, payload) = delta.region.zip(delta.payload).ok_or_else(incomplete)?;
-        let payload = shared.waiting.bring(payload)?.to_vec();
-        let bases = delta.bases.into_iter().map(|base| shared.waiting.bring(base.ok_or_else(incomplete)?));
-        Ok((EncodedRegion { payload, ..region }, bases.collect::<Result<_, _>>()?))
     }
 
     fn decode(&self, node: u32, mut encoded: EncodedRegion, bases: &[Bytes], decoder: &mut RegionDecoder) {
@@ -360,7 +363,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
             [] => self.visitor.decoded(self.planned(node), chunks, plain),
             bases => self.visitor.decoded_delta(self.planned(node), chunks, plain, bases),
         }
-        let mut good: Vec<(Feed, Arc<[u8]>)> = Vec::new();
+        let mut good: Vec<(&[Feed], Bytes)> = Vec::new();
         let mut failing: Vec<(u32, Arc<StoreError>)> = Vec::new();
         let feeds = self.plan.feeds(node);
         for (chunk, bytes) in split_region(chunks, plain) {
@@ -370,8 +373,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
                 continue;
             }
             if self.chunks.repository().keys().fingerprint_of(chunk.number, bytes) == chunk.fingerprint {
-                let bytes: Arc<[u8]> = Arc::from(bytes);
-                good.extend(of_this.iter().map(|feed| (*feed, bytes.clone())));
+                good.push((of_this, Bytes::from(bytes)));
             } else {
                 let address = self.plan.address(node as usize);
                 let part = format!("region {}, chunk {}", address.region, chunk.number);
@@ -382,10 +384,12 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
             }
         }
         let mut shared = self.lock();
-        for (feed, bytes) in good {
-            if let Some(delta) = shared.waiting.add_base(feed.to, feed.slot, bytes) {
-                shared.ready.push_front(Ready::Complete { node: feed.to, delta });
-            }
+        let mut complete = Vec::new();
+        for (feeds, bytes) in good {
+            shared.waiting.add_base(bytes, feeds, &mut complete);
+        }
+        for node in complete {
+            shared.ready.push_front(Ready::Complete { node });
         }
         shared.waiting.finish(node);
         self.changed.notify_all();
@@ -413,4 +417,24 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         }
         self.changed.notify_all();
     }
+}
+
+/// Says what is wrong with a delta of which nothing is left; if that is because it has failed meanwhile, nobody hears it.
+fn incomplete() -> StoreError {
+    let reason = "it was taken for complete and is not".to_owned();
+    StoreError::Refused { what: "a region delta".to_owned(), reason }
+}
+
+/// All of a complete delta, in memory.
+fn brought_back(complete: Complete) -> Result<(EncodedRegion, Vec<Bytes>), StoreError> {
+    let Complete { region, payload, bases } = complete;
+    let payload = match payload {
+        Waited::Memory(bytes) => bytes.to_vec(),
+        Waited::Spilled(spilled) => spilled.read()?,
+    };
+    let bases = bases.into_iter().map(|base| match base {
+        Waited::Memory(bytes) => Ok(bytes),
+        Waited::Spilled(spilled) => Ok(Bytes::from(spilled.read()?)),
+    });
+    Ok((EncodedRegion { payload, ..region }, bases.collect::<Result<_, StoreError>>()?))
 }

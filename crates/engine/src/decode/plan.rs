@@ -141,6 +141,37 @@ impl Plan {
         self.nodes[node].address
     }
 
+    /// When each node has all that it needs, about: places in the order in which the regions come.
+    pub(super) fn completions(&self) -> Vec<u32> {
+        let mut completions = vec![0; self.nodes.len()];
+        let mut place = 0;
+        for visit in &self.visits {
+            let mut come = |node: &u32| {
+                completions[*node as usize] = place;
+                place += 1;
+            };
+            if self.is_plain {
+                visit.nodes.iter().for_each(&mut come);
+            } else {
+                visit.nodes.iter().rev().for_each(&mut come);
+            }
+        }
+        let mut missing: Vec<u32> = self.nodes.iter().map(|node| node.bases).collect();
+        let mut complete: Vec<u32> =
+            (0..).zip(&missing).filter_map(|(node, bases)| (*bases == 0).then_some(node)).collect();
+        while let Some(node) = complete.pop() {
+            for feed in self.feeds(node) {
+                let to = feed.to as usize;
+                completions[to] = completions[to].max(completions[node as usize]);
+                missing[to] -= 1;
+                if missing[to] == 0 {
+                    complete.push(feed.to);
+                }
+            }
+        }
+        completions
+    }
+
     /// Whom a node feeds, by ascending number.
     pub(super) fn feeds(&self, node: u32) -> &[Feed] {
         &self.feeds[self.nodes[node as usize].feeds.clone()]

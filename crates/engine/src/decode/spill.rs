@@ -1,9 +1,10 @@
-//! Temporary file of regions that wait beyond the budget.
+//! Temporary file of what waits beyond the budget.
 //!
 //! The file has no name, so it is gone when the process is, however that ends. What it holds is sealed under a key of
 //! its own that is never written: it may be on another disk than what is restored, and nothing read back is believed
 //! unseen.
 
+use crate::parallel::lock;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
 use siltstone_store::sealed::{ObjectKey, ObjectKind, PieceNumber};
@@ -13,96 +14,122 @@ use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// The most pieces written to one file; each has a number of its own.
 const PIECES_MAX: u32 = 1 << 31;
 
-/// Where a piece lies in the file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    offset: u64,
-    sealed_bytes: usize,
-    piece: u32,
-}
-
-/// The temporary file, made when it is first needed.
+/// The temporary file, made when it is first needed. Several threads write and read it at once.
 #[derive(Debug)]
 pub(super) struct Spill {
     folder: PathBuf,
-    open: Option<Open>,
-    /// Bytes written so far, in all.
-    pub(super) bytes_written: u64,
+    file: Mutex<Option<Arc<SpillFile>>>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct SpillFile {
     file: File,
     key: ObjectKey,
+    layout: Mutex<Layout>,
+}
+
+/// How far the file is filled.
+#[derive(Debug, Default)]
+struct Layout {
     end: u64,
     pieces: u32,
-    /// Pieces not yet given back. With the last one the file begins anew.
+    /// Pieces not yet dropped. With the last one the file begins anew.
     live: u64,
+}
+
+/// Bytes in the temporary file. Their place is free when this is dropped.
+#[derive(Debug)]
+pub(super) struct Spilled {
+    file: Arc<SpillFile>,
+    offset: u64,
+    sealed_bytes: usize,
+    piece: PieceNumber,
 }
 
 impl Spill {
     pub(super) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), open: None, bytes_written: 0 }
+        Self { folder: folder.to_owned(), file: Mutex::default() }
     }
 
-    /// Writes a piece.
+    /// Writes bytes.
     ///
     /// # Errors
     /// [`StoreError::Machine`] if there is no room, or no file can be made.
-    pub(super) fn write(&mut self, repository: &Repository, bytes: &[u8]) -> Result<Span, StoreError> {
-        let open = match &mut self.open {
-            Some(open) => open,
-            none => none.insert(Open::new(&self.folder, repository)?),
-        };
-        if open.pieces == PIECES_MAX {
-            return Err(failed("writing a temporary file", &"it has too many pieces"));
-        }
-        if open.live == 0 {
-            open.end = 0;
-        }
-        let span = Span { offset: open.end, sealed_bytes: 0, piece: open.pieces };
-        let mut sealed = bytes.to_vec();
-        open.key.seal_piece(PieceNumber(span.piece), &mut sealed, 0)?;
-        open.pieces += 1;
-        open.file.write_all_at(&sealed, span.offset).map_err(|error| failed("writing a temporary file", &error))?;
-        open.end += sealed.len() as u64;
-        open.live += 1;
-        self.bytes_written += bytes.len() as u64;
-        Ok(Span { sealed_bytes: sealed.len(), ..span })
+    pub(super) fn write(&self, repository: &Repository, bytes: &[u8]) -> Result<Spilled, StoreError> {
+        let file = self.file(repository)?;
+        let piece = PieceNumber(file.next_piece()?);
+        let mut sealed = Vec::with_capacity(bytes.len() + 64);
+        sealed.extend_from_slice(bytes);
+        file.key.seal_piece(piece, &mut sealed, 0)?;
+        // From here on the place is given back, also if writing fails.
+        let spilled = Spilled { offset: file.take_place(sealed.len()), sealed_bytes: sealed.len(), piece, file };
+        let written = spilled.file.file.write_all_at(&sealed, spilled.offset);
+        written.map_err(|error| failed("writing a temporary file", &error))?;
+        Ok(spilled)
     }
 
-    /// Reads a piece back.
-    pub(super) fn read(&self, span: Span) -> Result<Vec<u8>, StoreError> {
-        let open = self.open.as_ref().ok_or_else(|| failed("reading a temporary file", &"there is none"))?;
-        let mut bytes = vec![0; span.sealed_bytes];
-        let reading = "reading back a temporary file";
-        open.file.read_exact_at(&mut bytes, span.offset).map_err(|error| failed(reading, &error))?;
-        let opened = open.key.open_piece(PieceNumber(span.piece), "piece", &mut bytes);
-        let plain_bytes = opened.map_err(|_| failed(reading, &"its bytes are not those that were written"))?.len();
-        bytes.truncate(plain_bytes);
-        Ok(bytes)
-    }
-
-    /// A piece is no longer needed.
-    pub(super) fn give_back(&mut self, _: Span) {
-        if let Some(open) = &mut self.open {
-            open.live = open.live.saturating_sub(1);
+    fn file(&self, repository: &Repository) -> Result<Arc<SpillFile>, StoreError> {
+        let mut file = lock(&self.file);
+        match &*file {
+            Some(file) => Ok(file.clone()),
+            None => Ok(file.insert(Arc::new(SpillFile::new(&self.folder, repository)?)).clone()),
         }
     }
 }
 
-impl Open {
+impl SpillFile {
     fn new(folder: &Path, repository: &Repository) -> Result<Self, StoreError> {
         let file = tempfile::tempfile_in(folder)
             .map_err(|error| failed("making a temporary file", &format!("{}: {error}", folder.display())))?;
         // The name only goes into the key, with a salt drawn now.
         let name = ObjectName::Container(ContainerKind::Data, SeriesId([0; 16]), ContainerId { lease: 0, serial: 0 });
         let key = ObjectKey::create(repository.keys(), name, ObjectKind::DataContainer)?;
-        Ok(Self { file, key, end: 0, pieces: 0, live: 0 })
+        Ok(Self { file, key, layout: Mutex::default() })
+    }
+
+    fn next_piece(&self) -> Result<u32, StoreError> {
+        let mut layout = lock(&self.layout);
+        if layout.pieces == PIECES_MAX {
+            return Err(failed("writing a temporary file", &"it has too many pieces"));
+        }
+        layout.pieces += 1;
+        Ok(layout.pieces - 1)
+    }
+
+    /// Takes a place for so many bytes.
+    fn take_place(&self, bytes: usize) -> u64 {
+        let mut layout = lock(&self.layout);
+        if layout.live == 0 {
+            layout.end = 0;
+        }
+        let offset = layout.end;
+        layout.end += bytes as u64;
+        layout.live += 1;
+        offset
+    }
+}
+
+impl Spilled {
+    /// Reads the bytes back.
+    pub(super) fn read(&self) -> Result<Vec<u8>, StoreError> {
+        let reading = "reading back a temporary file";
+        let mut bytes = vec![0; self.sealed_bytes];
+        self.file.file.read_exact_at(&mut bytes, self.offset).map_err(|error| failed(reading, &error))?;
+        let opened = self.file.key.open_piece(self.piece, "piece", &mut bytes);
+        let plain_bytes = opened.map_err(|_| failed(reading, &"its bytes are not those that were written"))?.len();
+        bytes.truncate(plain_bytes);
+        Ok(bytes)
+    }
+}
+
+impl Drop for Spilled {
+    fn drop(&mut self) {
+        lock(&self.file.layout).live -= 1;
     }
 }
 

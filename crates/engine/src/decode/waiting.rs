@@ -1,31 +1,54 @@
-//! Regions that wait for others: region deltas for their bases, bases for their delta, within a budget.
+//! What waits for others: region deltas for their bases, bases for the deltas that need them, within a budget.
+//!
+//! A base is held once, however many deltas wait for it. Beyond the budget goes what is needed last, as far as the plan
+//! can tell.
 
-use super::plan::Plan;
-use super::spill::{Span, Spill};
-use siltstone_store::StoreError;
+use super::plan::{Feed, Plan};
+use super::spill::Spilled;
+use siltstone_store::ChunkNumber;
 use siltstone_store::region::EncodedRegion;
-use siltstone_store::repository::Repository;
-use std::collections::VecDeque;
-use std::path::Path;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 /// Bytes in memory or in the temporary file.
 #[derive(Clone, Debug)]
-pub(super) enum Piece {
+pub(super) enum Waited {
     Memory(Arc<[u8]>),
-    Spilled(Span),
+    Spilled(Arc<Spilled>),
+}
+
+/// Bytes that wait.
+#[derive(Debug)]
+struct Holding {
+    bytes: Waited,
+    /// What they are counted as: 0 once they are to go to the temporary file.
+    memory_bytes: u64,
+}
+
+/// A base that has come.
+#[derive(Debug)]
+struct Base {
+    holding: Holding,
+    /// Region deltas that wait for it.
+    users: u32,
 }
 
 /// A region delta of which something has come.
 #[derive(Debug, Default)]
-pub(super) struct Delta {
-    /// The region without its payload, once it has come.
-    pub(super) region: Option<EncodedRegion>,
-    pub(super) payload: Option<Piece>,
+struct Delta {
+    /// The region without its payload, and that, once it has come.
+    region: Option<(EncodedRegion, Holding)>,
     /// Its bases as far as they have come.
-    pub(super) bases: Vec<Option<Piece>>,
-    /// Bytes of all these in memory.
-    memory_bytes: u64,
+    bases: Vec<Option<ChunkNumber>>,
+}
+
+/// A region delta and all its bases.
+#[derive(Debug)]
+pub(super) struct Complete {
+    /// The region without its payload.
+    pub(super) region: EncodedRegion,
+    pub(super) payload: Waited,
+    pub(super) bases: Vec<Waited>,
 }
 
 /// State of a node.
@@ -33,19 +56,29 @@ pub(super) struct Delta {
 struct Held {
     /// How much is to come: its bases and itself.
     missing: u32,
+    /// When it is complete, about: a place in the order of the plan's regions.
+    complete_at: u32,
     is_done: bool,
-    delta: Option<Box<Delta>>,
+    delta: Option<Delta>,
+}
+
+/// Which bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Item {
+    Base(ChunkNumber),
+    /// The payload of a region delta.
+    Payload(u32),
 }
 
 /// All nodes of a plan, and what they hold.
 #[derive(Debug)]
 pub(super) struct Waiting {
     held: Vec<Held>,
-    /// Nodes that hold something in memory, the oldest first; in forward-reference order those are wanted last.
-    oldest: VecDeque<u32>,
+    bases: HashMap<ChunkNumber, Base>,
+    /// What is held in memory, by when it is needed first; also some that is held no longer.
+    latest: BinaryHeap<(u32, Item)>,
     memory_bytes: u64,
     memory_bytes_max: u64,
-    spill: Spill,
     /// True if writing to the temporary file failed: then all stays in memory.
     is_spill_broken: bool,
     /// Nodes neither decoded nor failed.
@@ -53,22 +86,22 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn new(plan: &Plan, memory_bytes_max: u64, folder: &Path) -> Self {
-        let held = plan.nodes.iter().map(|node| Held { missing: node.bases + 1, is_done: false, delta: None });
+    pub(super) fn new(plan: &Plan, memory_bytes_max: u64) -> Self {
+        let held = plan.nodes.iter().zip(plan.completions()).map(|(node, complete_at)| Held {
+            missing: node.bases + 1,
+            complete_at,
+            is_done: false,
+            delta: None,
+        });
         Self {
             held: held.collect(),
-            oldest: VecDeque::new(),
+            bases: HashMap::new(),
+            latest: BinaryHeap::new(),
             memory_bytes: 0,
             memory_bytes_max,
-            spill: Spill::new(folder),
             is_spill_broken: false,
             left: plan.nodes.len(),
         }
-    }
-
-    /// Bytes written to the temporary file.
-    pub(super) fn bytes_spilled(&self) -> u64 {
-        self.spill.bytes_written
     }
 
     /// Tells whether a node was decoded or has failed.
@@ -84,98 +117,119 @@ impl Waiting {
         }
         self.left -= 1;
         if let Some(delta) = held.delta.take() {
-            self.release(&delta);
+            if let Some((_, payload)) = delta.region {
+                self.memory_bytes -= payload.memory_bytes;
+            }
+            for base in delta.bases.into_iter().flatten() {
+                self.use_base(base);
+            }
         }
         true
     }
 
-    /// A region delta has come. Gives it back with its bases if those are all there.
-    pub(super) fn add_region(&mut self, node: u32, mut region: EncodedRegion) -> Option<Box<Delta>> {
+    /// A region delta has come. Returns `true` if all its bases are there.
+    pub(super) fn add_region(&mut self, node: u32, mut region: EncodedRegion) -> bool {
+        let held = &mut self.held[node as usize];
+        if held.is_done {
+            return false;
+        }
         let payload: Arc<[u8]> = std::mem::take(&mut region.payload).into();
-        let bytes = payload.len() as u64;
-        self.add(node, bytes, |delta| {
-            delta.region = Some(region);
-            delta.payload = Some(Piece::Memory(payload));
-        })
+        let memory_bytes = payload.len() as u64;
+        let holding = Holding { bytes: Waited::Memory(payload), memory_bytes };
+        held.delta.get_or_insert_default().region = Some((region, holding));
+        held.missing -= 1;
+        self.memory_bytes += memory_bytes;
+        if held.missing > 0 {
+            self.latest.push((held.complete_at, Item::Payload(node)));
+        }
+        held.missing == 0
     }
 
-    /// A base of a region delta has come. Gives the delta back if it is complete now.
-    pub(super) fn add_base(&mut self, node: u32, slot: u32, base: Arc<[u8]>) -> Option<Box<Delta>> {
-        let bytes = base.len() as u64;
-        self.add(node, bytes, |delta| {
-            let slot = slot as usize;
+    /// A base has come, for these slots of region deltas. Those that are complete now are added to the list.
+    pub(super) fn add_base(&mut self, base: Arc<[u8]>, feeds: &[Feed], complete: &mut Vec<u32>) {
+        let (mut users, mut needed_at, before) = (0, u32::MAX, complete.len());
+        for Feed { number, to, slot, .. } in feeds {
+            let held = &mut self.held[*to as usize];
+            if held.is_done {
+                continue;
+            }
+            let (delta, slot) = (held.delta.get_or_insert_default(), *slot as usize);
             if delta.bases.len() <= slot {
                 delta.bases.resize(slot + 1, None);
             }
-            delta.bases[slot] = Some(Piece::Memory(base));
-        })
+            delta.bases[slot] = Some(*number);
+            held.missing -= 1;
+            users += 1;
+            if held.missing == 0 {
+                complete.push(*to);
+            } else {
+                needed_at = needed_at.min(held.complete_at);
+            }
+        }
+        let Some(Feed { number, .. }) = feeds.first().filter(|_| users > 0) else { return };
+        let memory_bytes = base.len() as u64;
+        let holding = Holding { bytes: Waited::Memory(base), memory_bytes };
+        self.bases.insert(*number, Base { holding, users });
+        self.memory_bytes += memory_bytes;
+        // What is complete is decoded at once, and may be all that needs it.
+        if complete.len() == before || needed_at < u32::MAX {
+            self.latest.push((needed_at, Item::Base(*number)));
+        }
     }
 
-    fn add(&mut self, node: u32, bytes: u64, change: impl FnOnce(&mut Delta)) -> Option<Box<Delta>> {
-        let held = &mut self.held[node as usize];
-        if held.is_done {
-            return None;
-        }
-        let delta = held.delta.get_or_insert_default();
-        change(delta);
-        if delta.memory_bytes == 0 {
-            self.oldest.push_back(node);
-        }
-        delta.memory_bytes += bytes;
-        self.memory_bytes += bytes;
-        held.missing -= 1;
-        if held.missing > 0 {
-            return None;
-        }
-        let delta = held.delta.take()?;
-        self.memory_bytes -= delta.memory_bytes;
-        Some(delta)
+    /// Takes a region delta that is complete; `None` if it was taken before.
+    pub(super) fn take(&mut self, node: u32) -> Option<Complete> {
+        let Delta { region, bases } = self.held[node as usize].delta.take()?;
+        let (region, payload) = region?;
+        self.memory_bytes -= payload.memory_bytes;
+        let bases = bases.into_iter().map(|base| self.use_base(base?)).collect::<Option<_>>()?;
+        Some(Complete { region, payload: payload.bytes, bases })
     }
 
-    /// Writes what waits longest to the temporary file until the rest is within the budget.
-    ///
-    /// # Errors
-    /// The first time that the file cannot be written; from then on all stays in memory.
-    pub(super) fn keep_within_budget(&mut self, repository: &Repository) -> Result<(), StoreError> {
+    /// Gives a base to one that waits for it; the last one takes it away.
+    fn use_base(&mut self, number: ChunkNumber) -> Option<Waited> {
+        let base = self.bases.get_mut(&number)?;
+        base.users -= 1;
+        if base.users > 0 {
+            return Some(base.holding.bytes.clone());
+        }
+        let base = self.bases.remove(&number)?;
+        self.memory_bytes -= base.holding.memory_bytes;
+        Some(base.holding.bytes)
+    }
+
+    /// Chooses what is to go to the temporary file, what is needed last first, so that the rest is within the budget. It
+    /// is counted no longer.
+    pub(super) fn excess(&mut self) -> Vec<(Item, Arc<[u8]>)> {
+        let mut chosen = Vec::new();
         while self.memory_bytes > self.memory_bytes_max && !self.is_spill_broken {
-            let Some(node) = self.oldest.pop_front() else { return Ok(()) };
-            let Some(delta) = &mut self.held[node as usize].delta else { continue };
-            let pieces = delta.bases.iter_mut().flatten().chain(&mut delta.payload);
-            for piece in pieces {
-                let Piece::Memory(bytes) = piece else { continue };
-                let count = bytes.len() as u64;
-                match self.spill.write(repository, bytes) {
-                    Ok(span) => *piece = Piece::Spilled(span),
-                    Err(error) => {
-                        self.is_spill_broken = true;
-                        return Err(error);
-                    }
-                }
-                delta.memory_bytes -= count;
-                self.memory_bytes -= count;
-            }
+            let Some((_, item)) = self.latest.pop() else { break };
+            let Some(holding) = self.holding(item) else { continue };
+            let Waited::Memory(bytes) = &holding.bytes else { continue };
+            chosen.push((item, bytes.clone()));
+            let counted = std::mem::take(&mut holding.memory_bytes);
+            self.memory_bytes -= counted;
         }
-        Ok(())
+        chosen
     }
 
-    /// Brings a piece of a delta that was given back.
-    pub(super) fn bring(&mut self, piece: Piece) -> Result<Arc<[u8]>, StoreError> {
-        match piece {
-            Piece::Memory(bytes) => Ok(bytes),
-            Piece::Spilled(span) => {
-                let bytes = self.spill.read(span);
-                self.spill.give_back(span);
-                bytes.map(Arc::from)
-            }
+    /// Notes that something lies in the temporary file now.
+    pub(super) fn spilled(&mut self, item: Item, bytes: Spilled) {
+        // Whoever waited for it may have taken it meanwhile.
+        if let Some(holding) = self.holding(item) {
+            holding.bytes = Waited::Spilled(Arc::new(bytes));
         }
     }
 
-    fn release(&mut self, delta: &Delta) {
-        self.memory_bytes -= delta.memory_bytes;
-        for piece in delta.bases.iter().flatten().chain(&delta.payload) {
-            if let Piece::Spilled(span) = piece {
-                self.spill.give_back(*span);
-            }
+    /// Notes that the temporary file cannot be written. Returns `true` the first time; from then on all stays in memory.
+    pub(super) fn break_spill(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_spill_broken, true)
+    }
+
+    fn holding(&mut self, item: Item) -> Option<&mut Holding> {
+        match item {
+            Item::Base(number) => Some(&mut self.bases.get_mut(&number)?.holding),
+            Item::Payload(node) => Some(&mut self.held[node as usize].delta.as_mut()?.region.as_mut()?.1),
         }
     }
 }

@@ -12,7 +12,7 @@
 //!                 fingerprints: the rest                         I = R - F - sketches
 //!                   of those, chunks of older snapshots only     I / 16
 //! restore         each of two batches and their plans            M / 4
-//!                 waiting for bases                              M / 4
+//!                 waiting for bases                              M / 4, and what the batches leave beyond 64 MiB
 //!                 range reads, all fetches together              M / 8, each from 1 to 4 MiB
 //! maintain,       batch of regions taken apart                   64 MiB
 //! forget,         segment of regions to be encoded               20 MiB
@@ -56,6 +56,9 @@ const SELECTION_BYTES_MAX: u64 = 160 * MIB;
 /// regions whole containers at a time take 10 % more processor time than 2 MiB, 4 MiB 3 % (2 cores, November 2026):
 /// large buffers are mapped anew each time.
 const RESTORE_READ_BYTES: std::ops::RangeInclusive<u64> = MIB..=4 * MIB;
+
+/// Buffers and regions under way of a restore.
+const RESTORE_FIXED_BYTES: u64 = 64 * MIB;
 
 /// Times that a container is in memory while it is written: its bytes, and what its parity is computed in.
 const CONTAINER_COPIES: u64 = 3;
@@ -155,6 +158,13 @@ pub(crate) struct RestoreShares {
     pub(crate) waiting_bytes: u64,
     /// The longest range read.
     pub(crate) read_bytes_max: u64,
+}
+
+impl RestoreShares {
+    /// Returns what may wait for bases if batches leave so much of their memory, bytes.
+    pub(crate) fn waiting_beside(&self, unused_bytes: u64) -> u64 {
+        self.waiting_bytes + unused_bytes.saturating_sub(RESTORE_FIXED_BYTES)
+    }
 }
 
 /// Shares of a copy's memory, bytes.
@@ -315,6 +325,15 @@ mod tests {
             let reading = 2 * shares.ahead_bytes + shares.waiting_bytes + shares.region_bytes as u64;
             assert!(shares.backup_bytes >= Command::Backup.memory_bytes_min(CONTAINER_BYTES_DEFAULT), "{mib} MiB");
             assert!(shares.backup_bytes + reading <= mib * MIB, "{mib} MiB");
+        }
+    }
+
+    #[test]
+    fn what_batches_leave_waits_for_bases_but_for_what_is_fixed() {
+        for (mib, waiting) in [(64, 16), (256, 128), (512, 320)] {
+            let shares = with(mib).restore_shares();
+            assert_eq!(shares.waiting_beside(0), shares.waiting_bytes, "{mib} MiB");
+            assert_eq!(shares.waiting_beside(2 * shares.batch_bytes), waiting * MIB, "{mib} MiB");
         }
     }
 

@@ -108,8 +108,13 @@ impl Batch {
     }
 
     pub(super) fn is_full(&self) -> bool {
+        self.unused_bytes() == 0 && !self.files.is_empty()
+    }
+
+    /// Returns the memory that it might take and does not.
+    pub(super) fn unused_bytes(&self) -> u64 {
         let bytes = self.files.len() as u64 * FILE_BYTES + self.placements.len() as u64 * PLACEMENT_BYTES;
-        bytes >= self.bytes_max && !self.files.is_empty()
+        self.bytes_max.saturating_sub(bytes)
     }
 
     pub(super) fn is_empty(&self) -> bool {

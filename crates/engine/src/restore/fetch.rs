@@ -27,6 +27,7 @@ pub(super) struct Fetching<'m> {
     pub(super) placing: &'m Placing<'m>,
     pub(super) order: Order<'m>,
     pub(super) settings: DecodeSettings,
+    shares: RestoreShares,
     pub(super) workers: usize,
     pub(super) tally: Arc<Tally>,
     needed: Mutex<HashSet<ContainerId>>,
@@ -40,8 +41,16 @@ impl<'m> Fetching<'m> {
         resources: &Resources,
         options: &RestoreOptions,
     ) -> Self {
-        let settings = settings(resources, options);
-        Self { placing, order, settings, workers: resources.fetches, tally: Arc::default(), needed: Mutex::default() }
+        let (settings, shares) = (settings(resources, options), resources.restore_shares());
+        Self {
+            placing,
+            order,
+            settings,
+            shares,
+            workers: resources.fetches,
+            tally: Arc::default(),
+            needed: Mutex::default(),
+        }
     }
 
     /// Different containers that anything was read of.
@@ -79,15 +88,18 @@ pub(super) struct PlacingVisitor<'env> {
 }
 
 impl<'env> Fetching<'env> {
-    /// Hands a batch to the workers. Its files that are planned to their end count as such from here on.
+    /// Hands a batch to the workers. Its files that are planned to their end count as such from here on. What it leaves
+    /// of its memory, and `spare_bytes`, may be taken by what waits for bases.
     pub(super) fn start(
         &'env self,
         pool: &Pool<'env, Worker>,
         chunks: &Arc<ChunkSource<'env>>,
         batch: Batch,
+        spare_bytes: u64,
     ) -> Running<'env> {
         self.placing.end_files(&batch);
-        self.decode(pool, chunks, batch)
+        let spare_bytes = spare_bytes + batch.unused_bytes();
+        self.decode(pool, chunks, batch, spare_bytes)
     }
 
     fn decode(
@@ -95,6 +107,7 @@ impl<'env> Fetching<'env> {
         pool: &Pool<'env, Worker>,
         chunks: &Arc<ChunkSource<'env>>,
         mut batch: Batch,
+        spare_bytes: u64,
     ) -> Running<'env> {
         batch.placements.sort_unstable_by_key(|placement| {
             (placement.container, placement.place.region, placement.place.offset, placement.file, placement.file_offset)
@@ -118,7 +131,8 @@ impl<'env> Fetching<'env> {
             ranges,
             vanished: Mutex::default(),
         };
-        let (settings, tally) = (self.settings.clone(), self.tally.clone());
+        let waiting_bytes_max = self.shares.waiting_beside(spare_bytes);
+        let (settings, tally) = (DecodeSettings { waiting_bytes_max, ..self.settings.clone() }, self.tally.clone());
         let decoding = Arc::new(Decoding::new(chunks.clone(), plan, settings, tally, visitor));
         let tickets = decoding.start(pool, self.workers);
         Running { decoding, tickets }
@@ -167,7 +181,7 @@ impl<'env> Fetching<'env> {
                     Err(error) => self.placing.write_placements(&visitor.batch, &[*placement], &chunks, Err(&error)),
                 }
             }
-            running = self.decode(pool, &chunks, visitor.batch.with_placements(moved));
+            running = self.decode(pool, &chunks, visitor.batch.with_placements(moved), 0);
         }
         Ok(whole)
     }

@@ -105,11 +105,12 @@ pub(super) fn place_all<'a>(
                 }
             }
             if walk.batch.is_full() || walk.after.left_bytes >= batch_bytes {
-                walk.hand_on()?;
+                walk.hand_on(0)?;
             }
         }
         walk.leave(None);
-        walk.hand_on()?;
+        // No other batch is gathered beside the last.
+        walk.hand_on(batch_bytes)?;
         walk.finish()?;
         let problems = placing.counts.problems.load(Ordering::Relaxed);
         run.report_unmatched(&walk.selector, walk.summary.entries, problems)
@@ -124,13 +125,13 @@ fn reload<'a>(run: &RestoreRun<'a>) -> Option<Arc<ChunkSource<'a>>> {
 }
 
 impl Walk<'_, '_> {
-    /// Hands the batch to the workers once the one before is in place.
-    fn hand_on(&mut self) -> Result<(), EngineError> {
+    /// Hands the batch to the workers once the one before is in place, and with it memory that nothing else takes.
+    fn hand_on(&mut self, spare_bytes: u64) -> Result<(), EngineError> {
         self.finish()?;
         let batch = std::mem::replace(&mut self.batch, Batch::new(self.batch_bytes));
         let after = std::mem::take(&mut self.after);
         if !batch.is_empty() || !after.is_empty() {
-            self.running = Some((self.fetching.start(&self.pool, self.chunks, batch), after));
+            self.running = Some((self.fetching.start(&self.pool, self.chunks, batch, spare_bytes), after));
         }
         Ok(())
     }
@@ -301,7 +302,7 @@ impl Walk<'_, '_> {
             if self.run.resources.observer.is_cancelled() {
                 return Err(EngineError::Interrupted);
             }
-            self.hand_on()?;
+            self.hand_on(0)?;
         }
         Ok(())
     }
