@@ -41,7 +41,7 @@ pub(crate) trait Descent {
 }
 
 /// A node on the way down.
-struct Frame<D: Descent> {
+struct Descending<D: Descent> {
     node: D::Node,
     bases: Vec<D::Base>,
     /// Which base is looked at next.
@@ -55,10 +55,10 @@ struct Frame<D: Descent> {
 pub(crate) fn descend<D: Descent>(descent: &mut D, start: D::Node) -> Result<(), D::Error> {
     let (mut on_the_way, mut left) = (HashSet::from([start]), HashSet::new());
     descent.step(Step::Down(start, 1))?;
-    let mut frames = vec![Frame::<D> { node: start, bases: descent.bases(start)?, next: 0 }];
-    while let Some(frame) = frames.last_mut() {
+    let mut descending = vec![Descending::<D> { node: start, bases: descent.bases(start)?, next: 0 }];
+    while let Some(frame) = descending.last_mut() {
         let Some(base) = frame.bases.get(frame.next) else {
-            if let Some(Frame { node, bases, .. }) = frames.pop() {
+            if let Some(Descending { node, bases, .. }) = descending.pop() {
                 on_the_way.remove(&node);
                 left.insert(node);
                 descent.leave(node, bases);
@@ -70,9 +70,9 @@ pub(crate) fn descend<D: Descent>(descent: &mut D, start: D::Node) -> Result<(),
         if on_the_way.contains(&node) {
             descent.step(Step::Cycle(node))?;
         } else if !left.contains(&node) && !descent.is_known(node) {
-            descent.step(Step::Down(node, frames.len() + 1))?;
+            descent.step(Step::Down(node, descending.len() + 1))?;
             on_the_way.insert(node);
-            frames.push(Frame { node, bases: descent.bases(node)?, next: 0 });
+            descending.push(Descending { node, bases: descent.bases(node)?, next: 0 });
         }
     }
     Ok(())

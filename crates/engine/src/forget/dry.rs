@@ -6,7 +6,7 @@
 
 use super::ForgetOptions;
 use super::choice::{Choice, marked};
-use super::plan::{Plan, plan};
+use super::plan::{Removal, plan};
 use crate::maintain::dead::{Left, object_bytes};
 use crate::maintain::ghost_bytes;
 use crate::maintain::rewrite::{Rewritten, replace, rewrite_intact};
@@ -90,7 +90,7 @@ impl State {
         };
         let names = DrySink::new(lease);
         let mut sink = Sink { names, kept: beside, series: self.manifest.series };
-        let Plan { left: Left { next: first, dead, to_rewrite, live }, new: metadata, rewritten } =
+        let Removal { left: Left { next: first, dead, to_rewrite, live }, new: metadata, rewritten } =
             plan(repository, &self.manifest, choice, options, claimed, &sink, resources)?;
         let rewrites = !to_rewrite.is_empty();
         sink.kept = beside.filter(|_| has_more(&first));

@@ -46,7 +46,7 @@ use choice::Choice;
 use dry::{Beside, State, lenders_in, loans_of};
 use held::{After, held_of};
 use order::{in_order, lenders_of};
-use plan::{Plan, plan};
+use plan::{Removal, plan};
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
@@ -466,7 +466,8 @@ fn execute(
     }
     let (manifest, sink): (_, &dyn ContainerSink) = (writer.manifest(), writer);
     let claimed = || claimed_chunks(repository, manifest.series);
-    let Plan { left: plan, new, rewritten } = plan(repository, manifest, &choice, options, claimed, sink, resources)?;
+    let Removal { left: plan, new, rewritten } =
+        plan(repository, manifest, &choice, options, claimed, sink, resources)?;
     verify_written(VerifyWritten::default(), repository, manifest.series, &new)?;
     let rewrites = !plan.to_rewrite.is_empty();
     // An estimate, which must not keep anything from being forgotten.

@@ -14,8 +14,8 @@ use siltstone_store::repository::Repository;
 use siltstone_store::{SnapshotId, StoreError};
 use std::collections::BTreeSet;
 
-/// Plan of a run.
-pub(super) struct Plan {
+/// Plan of what a run removes, and of what it writes for that.
+pub(super) struct Removal {
     /// The manifest once the choice is applied to it, without dead containers, and what it lets go of.
     pub(super) left: Left,
     /// Containers of new metadata, which it names.
@@ -33,7 +33,7 @@ pub(super) fn plan(
     claimed: impl FnOnce() -> Result<RoaringTreemap, StoreError>,
     sink: &dyn ContainerSink,
     resources: &Resources,
-) -> Result<Plan, EngineError> {
+) -> Result<Removal, EngineError> {
     let mut next = manifest.clone();
     choice.apply(&mut next);
     let (new, rewritten) = match &options.exclude {
@@ -44,7 +44,7 @@ pub(super) fn plan(
         _ => (Vec::new(), 0),
     };
     keep_claimed(repository, manifest, &mut next, claimed)?;
-    Ok(Plan { left: left(next, options.rewrite_threshold), new, rewritten })
+    Ok(Removal { left: left(next, options.rewrite_threshold), new, rewritten })
 }
 
 /// The manifest of a new whole snapshot, the last, without the checkpoints on the way to it, and the containers that

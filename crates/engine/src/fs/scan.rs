@@ -49,15 +49,15 @@ pub struct Scanner {
     choice: Option<Choice>,
     /// The place at which the source is recorded; `None` for its own.
     place: Option<Place>,
-    frames: Vec<Frame>,
-    /// Path of the current entry; a frame's own path is a prefix of it.
+    directories: Vec<WalkedDirectory>,
+    /// Path of the current entry; a directory's own path is a prefix of it.
     path: Vec<u8>,
     ready: VecDeque<ScanItem>,
     buffer: Vec<u8>,
 }
 
 /// A directory of the current path.
-struct Frame {
+struct WalkedDirectory {
     /// `None` while closed for want of file descriptors, or after it was lost.
     directory: Option<Arc<OwnedFd>>,
     /// Tells whether `..` leads back to it.
@@ -93,8 +93,8 @@ impl Iterator for Scanner {
             if let Some(item) = self.ready.pop_front() {
                 return Some(self.as_recorded(item));
             }
-            let frame = self.frames.last_mut()?;
-            match frame.names.next() {
+            let open = self.directories.last_mut()?;
+            match open.names.next() {
                 None => self.leave(),
                 Some(visit) => self.visit(visit),
             }
@@ -132,9 +132,9 @@ impl Scanner {
         super::raise_open_file_limit();
         let SourceTree { root, nested } = SourceTree::new(sources)?;
         let reader = MetadataReader::new(options.detail);
-        let (frames, path, ready) = (Vec::new(), Vec::new(), VecDeque::new());
+        let (directories, path, ready) = (Vec::new(), Vec::new(), VecDeque::new());
         let (choice, place, buffer) = (None, None, Vec::new());
-        let mut scanner = Self { options, reader, nested, choice, place, frames, path, ready, buffer };
+        let mut scanner = Self { options, reader, nested, choice, place, directories, path, ready, buffer };
         scanner.report_missing_nested();
         scanner.enter_root(root);
         Ok(scanner)
@@ -172,11 +172,11 @@ impl Scanner {
     }
 
     fn visit(&mut self, visit: Visit) {
-        let Some(frame) = self.frames.last() else { return };
-        let Some(directory) = frame.directory.clone() else {
+        let Some(open) = self.directories.last() else { return };
+        let Some(directory) = open.directory.clone() else {
             return;
         };
-        let (path_bytes, device) = (frame.path_bytes, frame.device);
+        let (path_bytes, device) = (open.path_bytes, open.device);
         let visit = match visit {
             Visit::Source(name) if self.place.is_some() => return self.visit_placed(&directory, name),
             visit => visit,
@@ -356,27 +356,27 @@ impl Scanner {
 
     fn push_frame(&mut self, directory: Arc<OwnedFd>, status: Status, device: u64, names: Names) {
         let path_bytes = self.path.len();
-        self.frames.push(Frame { directory: Some(directory), status, path_bytes, device, names });
-        if let Some(far) = self.frames.len().checked_sub(OPEN_DIRECTORIES_MAX + 1)
-            && let Some(frame) = self.frames.get_mut(far)
+        self.directories.push(WalkedDirectory { directory: Some(directory), status, path_bytes, device, names });
+        if let Some(far) = self.directories.len().checked_sub(OPEN_DIRECTORIES_MAX + 1)
+            && let Some(open) = self.directories.get_mut(far)
         {
-            frame.directory = None;
+            open.directory = None;
         }
     }
 
     /// Goes back to the directory above, opening it again if it was closed.
     fn leave(&mut self) {
-        let Some(left) = self.frames.pop() else { return };
-        let Some(frame) = self.frames.last_mut() else { return };
-        if frame.directory.is_some() {
+        let Some(left) = self.directories.pop() else { return };
+        let Some(open) = self.directories.last_mut() else { return };
+        if open.directory.is_some() {
             return;
         }
         let reopened = left.directory.as_ref().and_then(|below| open_way(below, c"..").ok());
-        let is_same = |directory: &OwnedFd| Status::of(directory).is_ok_and(|found| found.is_same_inode(&frame.status));
-        frame.directory = reopened.filter(is_same).map(Arc::new);
-        if frame.directory.is_none() {
-            frame.names = Names::Listed(NameList::default(), 0);
-            let path = self.path.get(..frame.path_bytes).and_then(|path| EntryPath::new(path).ok());
+        let is_same = |directory: &OwnedFd| Status::of(directory).is_ok_and(|found| found.is_same_inode(&open.status));
+        open.directory = reopened.filter(is_same).map(Arc::new);
+        if open.directory.is_none() {
+            open.names = Names::Listed(NameList::default(), 0);
+            let path = self.path.get(..open.path_bytes).and_then(|path| EntryPath::new(path).ok());
             let reason = "it was moved during the backup; the rest of what it holds is missing";
             self.ready.push_back(ScanItem::Problem(Problem::at(path.as_ref(), ProblemKind::Unreadable, reason)));
         }

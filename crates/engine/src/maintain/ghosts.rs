@@ -4,7 +4,8 @@
 //! Eliminating them: what hangs on a ghost is encoded against what the ghost itself hangs on, and the ghost goes. New
 //! bases of a delta are taken from what it hung on already, through its ghosts, so that no cycle can come about. It is
 //! done only if it frees more than it costs; a ghost that is stored whole stays, there being nothing to put in its
-//! place.
+//! place. Few ghosts are left alone until there are more, and where much hangs on them a sample is encoded first: who
+//! forgets every day would else encode the same again each day, only to throw it away.
 //!
 //! ```text
 //! a -> G -> b        becomes  a -> b       (-> : is a delta against; G: the ghost)
@@ -22,7 +23,7 @@ use crate::bases::BaseGraph;
 use crate::chunks::ChunkSource;
 use crate::delta::{CANDIDATES, DEPTH_MAX, SimilarIndex, offer, sketcher};
 use crate::lifecycle::lifecycles;
-use crate::pack::ContainerSink;
+use crate::pack::{ContainerSink, DrySink};
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ChunkPlace, ContainerKind, RegionEntry};
 use siltstone_store::manifest::Manifest;
@@ -35,6 +36,13 @@ use std::sync::Arc;
 /// The sketches of what one delta may be encoded against take this much.
 const SIMILAR_BYTES: u64 = 4 << 20;
 
+/// Ghosts that take less than one byte in so many of the series are left alone.
+const GHOSTS_ONE_IN: u64 = 64;
+/// Text that is encoded, about, to learn whether eliminating ghosts pays.
+const SAMPLE_BYTES: u64 = 4 << 20;
+/// What hangs on ghosts is sampled if it is at least so many times the sample.
+const SAMPLED_FROM: u64 = 4;
+
 /// A delta that hangs on ghosts.
 struct Dependent {
     /// Those of its chunks that are no ghosts.
@@ -42,6 +50,13 @@ struct Dependent {
     bases: Vec<ChunkNumber>,
     /// Bytes that its members take, about.
     stored_bytes: u64,
+}
+
+impl Dependent {
+    /// Bytes of text.
+    fn plain_bytes(&self) -> u64 {
+        self.members.iter().map(|place| u64::from(place.chunk.length)).sum()
+    }
 }
 
 /// Ghosts that can be eliminated, and what hangs on them.
@@ -93,16 +108,16 @@ impl Elimination {
         self.ghosts.roots(bases).into_iter().map(ChunkNumber)
     }
 
-    /// How many dependents from this one on are read together, at least one, and what is looked at to encode them anew:
-    /// their members, and what those may hang on. That is `bytes_max` of text, about.
+    /// How many of these dependents are read together, at least one, and what is looked at to encode them anew: their
+    /// members, and what those may hang on. That is `bytes_max` of text, about.
     fn read_together(
         &self,
         chunks: &ChunkSource<'_>,
-        from: usize,
+        dependents: &[&Dependent],
         bytes_max: usize,
     ) -> Result<(usize, BTreeSet<ChunkNumber>), StoreError> {
         let (mut count, mut numbers, mut bytes) = (0, BTreeSet::new(), 0);
-        for dependent in self.dependents.iter().skip(from) {
+        for dependent in dependents {
             let members = dependent.members.iter().map(|place| place.chunk.number);
             for number in members.chain(self.instead_of(&dependent.bases)) {
                 if numbers.insert(number) {
@@ -115,6 +130,24 @@ impl Elimination {
             }
         }
         Ok((count, numbers))
+    }
+
+    /// Dependents that stand for all; `None` if there are too few.
+    fn sample(&self) -> Option<Vec<&Dependent>> {
+        let plain_bytes: u64 = self.dependents.iter().map(Dependent::plain_bytes).sum();
+        let one_in = plain_bytes / SAMPLE_BYTES;
+        let is_worth_it = one_in >= SAMPLED_FROM;
+        is_worth_it.then(|| self.dependents.iter().step_by(usize::try_from(one_in).unwrap_or(usize::MAX)).collect())
+    }
+
+    /// Tells whether encoding these anew frees something, if the ghosts' bytes are theirs in proportion.
+    fn pays(&self, dependents: &[&Dependent], written: u64) -> bool {
+        let replaced = |dependents: &mut dyn Iterator<Item = &Dependent>| -> u64 {
+            dependents.map(|dependent| dependent.stored_bytes).sum()
+        };
+        let all = replaced(&mut self.dependents.iter());
+        let these = replaced(&mut dependents.iter().copied());
+        u128::from(written) * u128::from(all) < u128::from(these) * u128::from(all + self.ghost_bytes)
     }
 }
 
@@ -169,10 +202,22 @@ pub(super) fn eliminate(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) ->
     if gone.is_empty() {
         return commit(work, writer, next);
     }
-    let repacked = encode_again(work, &chunks, writer, &next, &elimination)?;
+    let is_exact = work.options.threshold <= 0.0;
+    let series_bytes: u64 = next.containers.iter().map(|record| record.object_bytes).sum();
+    if !is_exact && elimination.ghost_bytes < series_bytes / GHOSTS_ONE_IN {
+        return commit(work, writer, next);
+    }
+    if let Some(sample) = elimination.sample().filter(|_| !is_exact) {
+        let nowhere = DrySink::new(writer.manifest().sequence);
+        let tried = encode_again(work, &chunks, &nowhere, &next, &elimination, &sample)?;
+        if !elimination.pays(&sample, tried.packed.object_bytes()) {
+            return commit(work, writer, next);
+        }
+    }
+    let all: Vec<&Dependent> = elimination.dependents.iter().collect();
+    let repacked = encode_again(work, &chunks, writer, &next, &elimination, &all)?;
     let written = repacked.packed.object_bytes();
-    let replaced: u64 = elimination.dependents.iter().map(|dependent| dependent.stored_bytes).sum();
-    if written >= replaced + elimination.ghost_bytes {
+    if !elimination.pays(&all, written) {
         let summary = commit(work, writer, next)?;
         writer.sweep()?;
         return Ok(summary);
@@ -233,15 +278,15 @@ fn bound_dependents(dependents_depths: &mut Vec<RoaringTreemap>, whole: &Roaring
     }
 }
 
-/// Encodes what hangs on ghosts against what those hang on.
+/// Encodes these, which hang on ghosts, against what those hang on.
 fn encode_again(
     work: Maintenance<'_>,
     chunks: &Arc<ChunkSource<'_>>,
-    writer: &SeriesWriter<'_>,
+    sink: &dyn ContainerSink,
     manifest: &Manifest,
     elimination: &Elimination,
+    dependents: &[&Dependent],
 ) -> Result<Repacked, EngineError> {
-    let sink: &dyn ContainerSink = writer;
     let is_exact = work.options.threshold <= 0.0;
     let options = RepackOptions { compression_level: work.options.compression_level, is_exact };
     let bytes_max = work.resources.repack_shares().dependents_bytes;
@@ -249,10 +294,11 @@ fn encode_again(
     std::thread::scope(|scope| {
         let mut repacker = Repacker::start(scope, chunks, manifest, sink, options, work.resources)?;
         let (mut read, mut left) = (HashMap::new(), 0);
-        for (at, Dependent { members, bases, .. }) in elimination.dependents.iter().enumerate() {
+        for (at, Dependent { members, bases, .. }) in dependents.iter().enumerate() {
             if left == 0 {
                 let numbers;
-                (left, numbers) = elimination.read_together(chunks, at, bytes_max)?;
+                let ahead = dependents.get(at..).unwrap_or_default();
+                (left, numbers) = elimination.read_together(chunks, ahead, bytes_max)?;
                 read = repacker.read(&numbers)?;
             }
             left = left.saturating_sub(1);
@@ -285,4 +331,41 @@ fn encode_again(
         }
         Ok(repacker.finish()?)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use siltstone_store::Fingerprint;
+    use siltstone_store::container::ChunkPlace;
+    use siltstone_store::region::ChunkEntry;
+
+    fn dependent(plain_bytes: u32, stored_bytes: u64) -> Dependent {
+        let chunk = ChunkEntry { number: ChunkNumber(0), fingerprint: Fingerprint([0; 16]), length: plain_bytes };
+        Dependent { members: vec![ChunkPlace { chunk, region: 0, offset: 0 }], bases: Vec::new(), stored_bytes }
+    }
+
+    fn elimination(dependents: usize, ghost_bytes: u64) -> Elimination {
+        let dependents = (0..dependents).map(|_| dependent(1 << 20, 100_000)).collect();
+        Elimination { dependents, ghost_bytes, ..Elimination::default() }
+    }
+
+    #[test]
+    fn a_sample_is_taken_of_much_and_is_spread_over_all_of_it() {
+        assert!(elimination(15, 0).sample().is_none());
+        let much = elimination(160, 0);
+        let sample = much.sample().expect("much");
+        assert_eq!(sample.len(), 4);
+        assert!(std::ptr::eq(sample[3], &raw const much.dependents[120]));
+    }
+
+    #[test]
+    fn a_sample_pays_if_all_would_at_the_same_rate() {
+        let much = elimination(160, 1_600_000);
+        let (sample, all) = (much.sample().expect("much"), much.dependents.iter().collect::<Vec<_>>());
+        // 10 % more are freed by the ghosts: so much more may be written.
+        assert!(much.pays(&sample, 439_999) && !much.pays(&sample, 440_000));
+        assert!(much.pays(&all, 17_599_999) && !much.pays(&all, 17_600_000));
+        assert!(!elimination(160, 0).pays(&all, 16_000_000));
+    }
 }

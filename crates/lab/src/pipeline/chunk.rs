@@ -13,7 +13,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// A part of a version.
-pub(super) struct Piece {
+pub(super) struct StreamPart {
     pub(super) bytes: Vec<u8>,
     /// True if the version ends with it.
     pub(super) ends_version: bool,
@@ -49,7 +49,7 @@ pub(super) struct Chunks {
 }
 
 /// The stage: from pieces to chunks.
-pub(super) fn chunk(chunker: &dyn Chunker, pieces: &Receiver<Piece>, to: &Sender<Chunks>) -> Result<()> {
+pub(super) fn chunk(chunker: &dyn Chunker, pieces: &Receiver<StreamPart>, to: &Sender<Chunks>) -> Result<()> {
     let mut cutter = Cutter { chunker, tail: Vec::new() };
     for piece in pieces {
         let ends_version = piece.ends_version;
@@ -66,7 +66,7 @@ struct Cutter<'c> {
 
 impl Cutter<'_> {
     /// The chunks that end in the next piece.
-    fn cut(&mut self, piece: Piece) -> Vec<Chunk> {
+    fn cut(&mut self, piece: StreamPart) -> Vec<Chunk> {
         let mut chunks = Vec::new();
         let Some(mut from) = self.cut_seam(&piece, &mut chunks) else { return chunks };
         let whole = Arc::new(piece.bytes);
@@ -85,7 +85,7 @@ impl Cutter<'_> {
 
     /// Cuts what is left from before, with as much of the piece as it takes; gives where in the piece the last cut
     /// lies, or `None` if all of it is taken and the end of the chunk is still not known.
-    fn cut_seam(&mut self, piece: &Piece, chunks: &mut Vec<Chunk>) -> Option<usize> {
+    fn cut_seam(&mut self, piece: &StreamPart, chunks: &mut Vec<Chunk>) -> Option<usize> {
         let mut seam = mem::take(&mut self.tail);
         let (before, max) = (seam.len(), self.chunker.sizes().max());
         let mut cuts = vec![0];
@@ -144,7 +144,7 @@ mod tests {
                 while !rest.is_empty() {
                     let (piece, others) = rest.split_at(rest.len().min(piece_bytes));
                     rest = others;
-                    for chunk in cutter.cut(Piece { bytes: piece.to_vec(), ends_version: rest.is_empty() }) {
+                    for chunk in cutter.cut(StreamPart { bytes: piece.to_vec(), ends_version: rest.is_empty() }) {
                         found.push(chunk.len());
                         bytes.extend_from_slice(&chunk);
                     }

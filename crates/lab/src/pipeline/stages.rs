@@ -91,19 +91,19 @@ pub(super) struct Busy {
 
 /// The other end of a channel is gone: whoever dropped it has the reason.
 #[derive(Debug)]
-struct Stopped;
+struct StageStopped;
 
-impl fmt::Display for Stopped {
+impl fmt::Display for StageStopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a neighbouring stage stopped")
     }
 }
 
-impl std::error::Error for Stopped {}
+impl std::error::Error for StageStopped {}
 
 /// Hands an item on; an error if nobody takes it any more.
 pub(super) fn send<T>(to: &Sender<T>, item: T) -> Result<()> {
-    to.send(item).map_err(|_| Error::new(Stopped))
+    to.send(item).map_err(|_| Error::new(StageStopped))
 }
 
 /// The stages that run.
@@ -175,7 +175,7 @@ impl<'scope, 'env> Stages<'scope, 'env> {
                     Some(last) => (last.threads, last.time) = (last.threads + 1, last.time + time),
                     None => all.push(Busy { stage, threads: 1, time }),
                 },
-                Err(error) if error.is::<Stopped>() => has_stopped = Some(error),
+                Err(error) if error.is::<StageStopped>() => has_stopped = Some(error),
                 Err(error) => {
                     failure
                         .get_or_insert(error.context(format!("the stage {:?} of the pipeline failed", stage.name())));
@@ -206,7 +206,7 @@ impl<O> Ordered<O> {
     /// If the thread that was to make it is gone.
     pub(super) fn next(&self) -> Result<Option<O>> {
         let Ok(promise) = self.0.recv() else { return Ok(None) };
-        promise.recv().map(Some).map_err(|_| Error::new(Stopped))
+        promise.recv().map(Some).map_err(|_| Error::new(StageStopped))
     }
 }
 

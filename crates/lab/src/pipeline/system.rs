@@ -7,7 +7,7 @@
 //! five, with sketches and deltas in the fourth, which has two threads of its own here. Fingerprints, sketches and
 //! compression of one piece need no other piece, so these stages can have several threads; the others have one.
 
-use super::chunk::{Piece, chunk};
+use super::chunk::{StreamPart, chunk};
 use super::container::{ContainerWriter, RecipeWriter};
 use super::delta::{BaseLimits, delta, sketch};
 use super::fingerprint::{Hash, NewTo, fingerprint, index};
@@ -106,13 +106,13 @@ impl System<'_> {
 }
 
 /// The stage: copies the stream out of memory, as from a RAM disk.
-fn read(stream: &Stream<'_>, to: &Sender<Piece>) -> Result<()> {
+fn read(stream: &Stream<'_>, to: &Sender<StreamPart>) -> Result<()> {
     for version in &stream.versions {
         let mut rest = *version;
         loop {
             let (piece, others) = rest.split_at(rest.len().min(PIECE_BYTES));
             rest = others;
-            send(to, Piece { bytes: piece.to_vec(), ends_version: rest.is_empty() })?;
+            send(to, StreamPart { bytes: piece.to_vec(), ends_version: rest.is_empty() })?;
             if rest.is_empty() {
                 break;
             }

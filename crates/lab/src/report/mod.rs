@@ -13,7 +13,7 @@ pub use figure::{Axis, Bars, Figure, Line, Plot, Point, Scale};
 
 use crate::claims::{self, Judged};
 use crate::experiment::{Experiment, Finding, Head};
-use crate::run::{self, Plan, Recorded};
+use crate::run::{self, Recorded, RunPlan};
 use crate::settings::Settings;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ impl Report {
     }
 
     fn new(all: &[Box<dyn Experiment>], recorded: Recorded) -> Self {
-        let plan = Plan::of(all, &recorded.header.settings, &recorded.header.inputs);
+        let plan = RunPlan::of(all, &recorded.header.settings, &recorded.header.inputs);
         let mut findings = run::findings(&plan, &recorded);
         let (mut figures, mut advice) = (Vec::new(), Vec::new());
         let mut skipped = plan.skipped;

@@ -1,13 +1,13 @@
 //! From runs to findings: all rounds of a subject together, point by point.
 
-use super::{Plan, Ran, Recorded, Step, StepKey, Verdict};
+use super::{Ran, Recorded, RunPlan, Step, StepKey, Verdict};
 use crate::experiment::{Finding, Row};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Returns the findings of a journal: grouped by experiment in the order of the program's list, then by input, then by
 /// subject and point. It does not depend on the order in which runs were made.
-pub fn findings(plan: &Plan, recorded: &Recorded) -> Vec<Finding> {
+pub fn findings(plan: &RunPlan, recorded: &Recorded) -> Vec<Finding> {
     let of_experiment = |name: &'static str| plan.steps.iter().filter(move |step| step.experiment.name() == name);
     let steps = plan.experiments.iter().flat_map(|experiment| of_experiment(experiment.name()));
     steps.filter_map(|step| Some((&step.key, recorded.step(&step.key)?))).flat_map(of_step).collect()

@@ -24,7 +24,7 @@ mod tests;
 pub use findings::findings;
 pub use inputs::inputs;
 pub use journal::{Header, JOURNAL, Ran, Record, Recorded, Step, StepKey, Verdict};
-pub use plan::{Plan, PlannedStep};
+pub use plan::{PlannedStep, RunPlan};
 pub use runner::{Ending, Order, SETTINGS_FILE, Watch, measure};
 
 /// Version of the program, and the commit it was built from where that is known.

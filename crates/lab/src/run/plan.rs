@@ -6,7 +6,7 @@ use crate::report::InputSummary;
 use crate::settings::Settings;
 
 /// All that is to be done, in order.
-pub struct Plan<'e> {
+pub struct RunPlan<'e> {
     /// The steps: input by input, so that one input at a time is in memory; then those that need no data.
     pub steps: Vec<PlannedStep<'e>>,
     /// The experiments, in the order in which the program lists them.
@@ -25,7 +25,7 @@ pub struct PlannedStep<'e> {
     pub key: StepKey,
 }
 
-impl<'e> Plan<'e> {
+impl<'e> RunPlan<'e> {
     /// Plans what these settings ask for on this data.
     pub fn of(all: &'e [Box<dyn Experiment>], settings: &Settings, inputs: &[InputSummary]) -> Self {
         let chosen = all.iter().map(AsRef::as_ref).filter(|experiment| settings.chooses(experiment.name()));

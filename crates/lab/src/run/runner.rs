@@ -4,7 +4,7 @@
 use super::findings;
 use super::inputs::QUICK_BYTES;
 use super::journal::{Header, Journal, Ran, Record, Recorded, Verdict};
-use super::plan::{Plan, PlannedStep};
+use super::plan::{PlannedStep, RunPlan};
 use crate::corpus::Corpus;
 use crate::experiment::{Experiment, Finding, Input, Needs, Row, Subject, row_text};
 use crate::settings::Settings;
@@ -65,7 +65,7 @@ pub struct Order<'o> {
 pub fn measure(all: &[Box<dyn Experiment>], order: Order, watch: &dyn Watch) -> Result<Ending> {
     let Order { header, corpora, folder, afresh } = order;
     let settings = header.settings.clone();
-    let plan = Plan::of(all, &settings, &header.inputs);
+    let plan = RunPlan::of(all, &settings, &header.inputs);
     for line in &plan.skipped {
         watch.says(line);
     }

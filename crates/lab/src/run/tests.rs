@@ -1,7 +1,7 @@
 //! The handle, turned with the fake experiment.
 
 use super::fake::Fake;
-use super::{Ending, Header, Order, Plan, PlannedStep, Recorded, Watch, findings, measure};
+use super::{Ending, Header, Order, PlannedStep, Recorded, RunPlan, Watch, findings, measure};
 use crate::corpus::Corpus;
 use crate::experiment::{Experiment, Finding, Needs, Row};
 use crate::report::{InputSummary, Report};
@@ -72,7 +72,7 @@ fn turn(all: &[Box<dyn Experiment>], settings: Settings, folder: &Path, watch: &
 
 fn found(all: &[Box<dyn Experiment>], folder: &Path) -> Vec<Finding> {
     let recorded = Recorded::read(folder).unwrap();
-    findings(&Plan::of(all, &recorded.header.settings, &recorded.header.inputs), &recorded)
+    findings(&RunPlan::of(all, &recorded.header.settings, &recorded.header.inputs), &recorded)
 }
 
 /// One of each need; subjects of all kinds.

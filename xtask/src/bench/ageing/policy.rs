@@ -5,8 +5,8 @@ use siltstone_testbed::program::{self, Cost};
 use siltstone_testbed::tool::Repository;
 use std::process::Command;
 
-/// The day before the first snapshot.
-const EPOCH: &str = "2020-01-01 20:00";
+/// The day before the first snapshot. Without the zone `date` takes the number of days for one.
+const EPOCH: &str = "2020-01-01 20:00 UTC";
 /// Rules of a thinned life, after which some two dozen snapshots are there.
 const RULES: [&str; 6] = ["--keep-daily", "7", "--keep-weekly", "5", "--keep-monthly", "12"];
 

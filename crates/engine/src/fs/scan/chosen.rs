@@ -66,10 +66,10 @@ impl Scanner {
         chosen.dedup_by(|later, earlier| later == earlier || later.is_beneath(earlier));
         let SourceTree { root, nested } = SourceTree::new(sources)?;
         let reader = MetadataReader::new(options.detail);
-        let (frames, path, ready) = (Vec::new(), Vec::new(), VecDeque::new());
+        let (directories, path, ready) = (Vec::new(), Vec::new(), VecDeque::new());
         let choice = Some(Choice::from(chosen));
         let (place, buffer) = (None, Vec::new());
-        let mut scanner = Self { options, reader, nested, choice, place, frames, path, ready, buffer };
+        let mut scanner = Self { options, reader, nested, choice, place, directories, path, ready, buffer };
         scanner.enter_root(root);
         Ok(scanner)
     }
