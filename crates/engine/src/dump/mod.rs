@@ -1,7 +1,8 @@
 //! `dump`: the content of a file, or an archive of a folder, as one stream.
 //!
 //! The catalog is walked in order and cut into portions of about one region of content (`prefetch`); workers read and
-//! verify a few of them ahead while what came before is written, so the memory of some regions is all it takes. What is
+//! verify a few of them ahead while what came before is written, so the memory of some regions is all it takes. Of an
+//! old snapshot, whose regions hang on many others, longer stretches are decoded together, each region once. What is
 //! damaged ends the dump: a stream that promised a size cannot leave anything out.
 
 mod prefetch;
@@ -9,18 +10,23 @@ mod tar;
 mod zip;
 
 use crate::chunks::ChunkSource;
+use crate::decode::Gatherer;
 use crate::fs::Extent;
 use crate::parallel::Pool;
+use crate::resources::shares::DumpShares;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Resources};
-use prefetch::{Portion, Portions, Step};
+use prefetch::{Portion, Portions, Step, Stretch};
 use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
+use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Container indexes kept open.
 const READERS_MAX: usize = 48;
@@ -80,10 +86,11 @@ fn write_out(
     repository.require_reading("writing files of a snapshot")?;
     let manifest = manifest_of(repository, snapshot)?;
     let observer = &*resources.observer;
-    let chunks = ChunkSource::with_limits(repository, &manifest, READERS_MAX, resources.dump_region_bytes());
-    let catalog = CatalogReader::new(&chunks, snapshot.snapshot.root);
+    let shares = resources.dump_shares();
+    let chunks = Arc::new(ChunkSource::with_limits(repository, &manifest, READERS_MAX, shares.region_bytes));
+    let catalog = CatalogReader::new(&*chunks, snapshot.snapshot.root);
     let entry = path.map(|path| crate::browse::find(&catalog, snapshot, path)).transpose()?;
-    let work = Work { chunks: &chunks, resources };
+    let work = Work { chunks: &chunks, manifest: &manifest, shares, resources };
     match entry {
         Some(entry) if is_plain && matches!(entry.content, Content::File { .. }) => {
             work.run(Portions::of(&chunks, std::iter::once(Ok(entry))), &mut Plain { output })
@@ -121,22 +128,39 @@ trait Sink {
 
 /// A dump under way.
 struct Work<'w, 'r> {
-    chunks: &'w ChunkSource<'r>,
-    resources: &'w Resources,
+    chunks: &'w Arc<ChunkSource<'r>>,
+    manifest: &'r Manifest,
+    shares: DumpShares,
+    resources: &'r Resources,
 }
 
-impl<'w> Work<'w, '_> {
+impl<'w, 'r> Work<'w, 'r> {
     fn run(
         &self,
-        portions: Portions<'w, '_, impl Iterator<Item = Result<Entry, siltstone_store::StoreError>>>,
+        mut portions: Portions<'w, 'r, impl Iterator<Item = Result<Entry, siltstone_store::StoreError>>>,
         sink: &mut dyn Sink,
     ) -> Result<(), EngineError> {
-        let (chunks, fetches) = (self.chunks, self.resources.fetches);
+        let (chunks, fetches): (&ChunkSource<'_>, _) = (self.chunks, self.resources.fetches);
+        let DumpShares { stretch_bytes, waiting_bytes, .. } = self.shares;
+        let folder = self.resources.scratch_of(chunks.repository());
         std::thread::scope(|scope| {
+            let (source, manifest, resources) = (self.chunks.clone(), self.manifest, self.resources);
+            let gatherer = Gatherer::start(scope, fetches, source, manifest, waiting_bytes, folder, resources)?;
             let pool = Pool::start(scope, "dump", fetches, 2 * fetches, || Ok(()))?;
-            let read = move |(): &mut (), portion: Portion| portion.read(chunks);
-            for portion in pool.in_order(portions, 2 * fetches, read) {
-                self.write(portion?, sink)?;
+            while let Some(stretch) = Stretch::next(&mut portions, stretch_bytes) {
+                self.resources.unless_cancelled()?;
+                if stretch.has_deltas(chunks) {
+                    // What could not be had is read again, to tell why.
+                    let (gathered, _) = gatherer.chunks(&stretch.numbers())?;
+                    for portion in stretch.portions {
+                        self.write(portion.read(chunks, &gathered), sink)?;
+                    }
+                } else {
+                    let read = move |(): &mut (), portion: Portion| portion.read(chunks, &HashMap::new());
+                    for portion in pool.in_order(stretch.portions, 2 * fetches, read) {
+                        self.write(portion?, sink)?;
+                    }
+                }
             }
             sink.finish().map_err(output_failed)
         })

@@ -1,16 +1,21 @@
 //! Content of a dump, cut into portions that are read ahead.
 //!
 //! A portion ends where the content goes on in another region, so that each region is decoded by one worker and, as far
-//! as the order of the files allows, once.
+//! as the order of the files allows, once. Where regions are deltas that is not enough: their bases lie in many others.
+//! So portions come by stretches, and of a stretch with deltas all content is gathered together.
 
 use crate::chunks::{Address, ChunkSource};
+use crate::decode::Bytes;
 use crate::fs::Extent;
 use crate::linked::Linked;
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::recipe::{Piece, Recipe, RecipeReader};
 use siltstone_store::{ChunkNumber, StoreError};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
+/// The most steps in a stretch, about: of small files their metadata is what takes memory.
+const STRETCH_STEPS_MAX: usize = 1 << 15;
 /// The most steps and bytes of content in a portion (one longer chunk excepted).
 const STEPS_MAX: usize = 4096;
 const BYTES_MAX: usize = 4 << 20;
@@ -43,16 +48,65 @@ pub(super) struct Portion {
     pub(super) content: Vec<u8>,
     /// How much that will be.
     bytes: usize,
+    /// The region that all of it lies in.
+    region: Option<Address>,
+}
+
+/// Portions that follow each other.
+#[derive(Default)]
+pub(super) struct Stretch {
+    pub(super) portions: Vec<Portion>,
+}
+
+impl Stretch {
+    /// Takes portions until they have about so many bytes of content, one at least; `None` if there are none.
+    pub(super) fn next(portions: &mut impl Iterator<Item = Portion>, bytes_max: usize) -> Option<Self> {
+        let (mut stretch, mut bytes, mut steps) = (Self::default(), 0, 0);
+        while stretch.portions.is_empty() || (bytes < bytes_max && steps < STRETCH_STEPS_MAX) {
+            let Some(portion) = portions.next() else { break };
+            bytes += portion.bytes;
+            steps += portion.steps.len();
+            stretch.portions.push(portion);
+        }
+        (!stretch.portions.is_empty()).then_some(stretch)
+    }
+
+    /// Tells whether some content lies in region deltas.
+    pub(super) fn has_deltas(&self, chunks: &ChunkSource<'_>) -> bool {
+        let regions: BTreeSet<Address> = self.portions.iter().filter_map(|portion| portion.region).collect();
+        regions.into_iter().any(|address| {
+            // What cannot be read is told where its content is read.
+            let Ok(reader) = chunks.reader(address.container) else { return false };
+            reader.index().regions().get(address.region).is_some_and(|entry| !entry.bases.is_empty())
+        })
+    }
+
+    /// Returns the chunks of its content.
+    pub(super) fn numbers(&self) -> BTreeSet<ChunkNumber> {
+        let steps = self.portions.iter().flat_map(|portion| &portion.steps);
+        steps
+            .filter_map(|step| match step {
+                Step::Chunk { number, .. } => Some(*number),
+                _ => None,
+            })
+            .collect()
+    }
 }
 
 impl Portion {
-    /// Reads and verifies the content. What cannot be read ends the portion.
-    pub(super) fn read(mut self, chunks: &ChunkSource<'_>) -> Self {
+    /// Reads and verifies the content, but for what was gathered. What cannot be read ends the portion.
+    pub(super) fn read(mut self, chunks: &ChunkSource<'_>, gathered: &HashMap<ChunkNumber, Bytes>) -> Self {
         self.content.reserve_exact(self.bytes);
         for at in 0..self.steps.len() {
             let Some(Step::Chunk { number, bytes }) = self.steps.get(at) else { continue };
             let (number, bytes, before) = (*number, *bytes, self.content.len());
-            let read = chunks.with_chunk(number, |chunk| self.content.extend_from_slice(chunk));
+            let read = match gathered.get(&number) {
+                Some(chunk) => {
+                    self.content.extend_from_slice(chunk);
+                    Ok(())
+                }
+                None => chunks.with_chunk(number, |chunk| self.content.extend_from_slice(chunk)),
+            };
             let read = read.and_then(|()| {
                 let damaged = || StoreError::damaged(&format!("chunk {number}"), "length", "it differs from the index");
                 if self.content.len() - before == bytes { Ok(()) } else { Err(damaged()) }
@@ -164,6 +218,7 @@ impl<E: Iterator<Item = Result<Entry, StoreError>>> Iterator for Portions<'_, '_
             }
             portion.steps.push(step);
         }
+        portion.region = region;
         (!portion.steps.is_empty()).then_some(portion)
     }
 }

@@ -26,6 +26,8 @@
 //!                 waiting for bases                              M / 16
 //!                 decoded regions                                M / 16
 //! dump            decoded regions                                M / 8, and 8 MiB per fetch
+//!                 content that is decoded together               3 M / 8
+//!                 waiting for bases                              M / 4
 //! reading files   decoded regions                                M / 8
 //! ```
 //! In a repository whose containers of data are filled to C bytes, above 16 MiB, M is what is left of a writer's memory
@@ -181,6 +183,18 @@ pub(crate) struct CopyShares {
     pub(crate) region_bytes: usize,
 }
 
+/// Shares of a dump's memory, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(clippy::struct_field_names, reason = "the unit")]
+pub(crate) struct DumpShares {
+    /// Decoded regions.
+    pub(crate) region_bytes: usize,
+    /// Content that is decoded together where it hangs on other regions.
+    pub(crate) stretch_bytes: usize,
+    /// Deltas and bases that wait for others.
+    pub(crate) waiting_bytes: u64,
+}
+
 /// Shares of memory in moving chunks from container to container: maintenance, `forget`, repair; bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(clippy::struct_field_names, reason = "the unit")]
@@ -256,10 +270,15 @@ impl Resources {
         usize::try_from(self.memory_bytes / 8).unwrap_or(usize::MAX)
     }
 
-    /// Returns what a dump may keep of decoded regions, bytes.
-    pub(crate) fn dump_region_bytes(&self) -> usize {
-        let bytes = self.memory_bytes / 8 + self.fetches as u64 * DUMP_BYTES_PER_FETCH;
-        usize::try_from(bytes).unwrap_or(usize::MAX)
+    /// Returns how a dump shares its memory out.
+    pub(crate) fn dump_shares(&self) -> DumpShares {
+        let share = self.memory_bytes / 8;
+        let region_bytes = share + self.fetches as u64 * DUMP_BYTES_PER_FETCH;
+        DumpShares {
+            region_bytes: usize::try_from(region_bytes).unwrap_or(usize::MAX),
+            stretch_bytes: usize::try_from(3 * share).unwrap_or(usize::MAX),
+            waiting_bytes: 2 * share,
+        }
     }
 }
 

@@ -89,16 +89,33 @@ fn every_snapshot_restores_in_any_memory() {
 }
 
 #[test]
-fn every_version_can_be_dumped() {
+fn every_version_can_be_dumped_in_any_memory() {
     let scene = versions();
     let repository = scene.sandbox.repository();
     let path = common::entry_path(&scene.sandbox.source().join("file1"));
     for id in &scene.ids {
-        let mut out = Vec::new();
-        dump::dump(&repository, &scene.sandbox.view(*id), Some(&path), Archive::Tar, &mut out, &resources())
-            .expect("a dump");
-        assert!(out == scene.trees[id][&b"file1"[..]].content);
+        for memory_bytes in [0, 200_000, 256 << 20] {
+            let (mut out, resources) = (Vec::new(), resources().with_memory_bytes(memory_bytes));
+            dump::dump(&repository, &scene.sandbox.view(*id), Some(&path), Archive::Tar, &mut out, &resources)
+                .expect("a dump");
+            assert!(out == scene.trees[id][&b"file1"[..]].content, "{memory_bytes} bytes");
+        }
     }
+}
+
+#[test]
+fn a_dump_of_the_oldest_snapshot_reads_each_byte_once() {
+    let mut scene = versions();
+    let recorder = Arc::new(Recorder::new(scene.disk.clone()));
+    scene.sandbox.storage = recorder.clone();
+    let (repository, view) = (scene.sandbox.repository(), scene.sandbox.view(scene.ids[0]));
+    let path = common::entry_path(&scene.sandbox.source());
+    recorder.reset();
+    let mut out = Vec::new();
+    dump::dump(&repository, &view, Some(&path), Archive::Tar, &mut out, &resources()).expect("a dump");
+    let read = recorder.reset().total().bytes_read;
+    let stored: u64 = manifest(&repository).containers.iter().map(|record| record.object_bytes).sum();
+    assert!(read < 2 * stored, "{read} bytes read of {stored}");
 }
 
 #[test]
