@@ -31,6 +31,13 @@ impl PartChunk {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Pieces(pieces) => pieces.is_empty(),
+            Self::Parts { parts, .. } => parts.is_empty(),
+        }
+    }
+
     pub(super) fn encode_pieces(pieces: &[Piece]) -> Vec<u8> {
         let mut out = vec![TAG_PIECES];
         put_number(&mut out, pieces.len() as u64);

@@ -71,7 +71,7 @@ impl<S: MetadataSource> RecipeReader<S> {
 }
 
 /// Loads a part, which must be of the given level if one is known. Levels fall from list to list, so no part can hold
-/// itself.
+/// itself; each holds something, so that a few lists that name an empty one over and over keep no reader busy.
 pub(super) fn load_part(
     source: &impl MetadataSource,
     part: RecipePart,
@@ -82,6 +82,9 @@ pub(super) fn load_part(
     let opened = PartChunk::decode(&bytes).map_err(damaged)?;
     if level.is_some_and(|level| level != opened.level()) {
         return Err(damaged("its level is not the one below its list"));
+    }
+    if opened.is_empty() {
+        return Err(damaged("it holds nothing"));
     }
     Ok(opened)
 }

@@ -153,6 +153,20 @@ fn a_part_that_holds_itself_ends_the_reading() {
 
 /// Eight lists of forty parts each, all of them the same: 40^7 ways to the pieces.
 #[test]
+fn a_part_that_holds_nothing_is_damage_however_often_it_is_named() {
+    let mut memory = Memory::default();
+    let mut chunk = memory.store(&PartChunk::encode_pieces(&[])).unwrap();
+    for level in 2..=8 {
+        let parts = [RecipePart { chunk, bytes: 0 }; 40];
+        chunk = memory.store(&PartChunk::encode_parts(level, &parts)).unwrap();
+    }
+    let recipe = Recipe::Indirect(vec![RecipePart { chunk, bytes: 0 }]);
+    let read: Vec<_> = RecipeReader::new(&recipe, &memory).collect();
+    assert_eq!(read.len(), 1);
+    assert!(read[0].as_ref().unwrap_err().to_string().contains("it holds nothing"), "{read:?}");
+}
+
+#[test]
 fn parts_named_again_and_again_are_visited_once() {
     let mut memory = Memory::default();
     let chunk = |at: u64| ChunkNumber(ChunkNumber::METADATA_FIRST.0 + at);
