@@ -1,4 +1,4 @@
-//! Work on several threads whose results come back in the order it was handed in.
+//! PoolTask on several threads whose results come back in the order it was handed in.
 //!
 //! A [`Pool`] runs closures on its workers, each with a state of its own (a compressor, a buffer). Submitting gives a
 //! [`Ticket`]; whoever holds the tickets waits for them in whatever order it needs. Handing tickets on through a
@@ -50,12 +50,12 @@ fn no_thread(error: &io::Error) -> StoreError {
     StoreError::Machine { operation: "starting a thread", reason }
 }
 
-type Work<'env, S> = Box<dyn FnOnce(&mut S) + Send + 'env>;
+type PoolTask<'env, S> = Box<dyn FnOnce(&mut S) + Send + 'env>;
 
 /// Workers that each own a state `S` and run what is submitted. Dropping every clone lets the workers end.
 #[derive(Debug)]
 pub(crate) struct Pool<'env, S> {
-    queue: Sender<Work<'env, S>>,
+    queue: Sender<PoolTask<'env, S>>,
 }
 
 impl<S> Clone for Pool<'_, S> {
@@ -81,7 +81,7 @@ impl<'env, S> Pool<'env, S> {
         S: Send + 'scope,
         'env: 'scope,
     {
-        let (queue, tasks) = bounded::<Work<'env, S>>(queued);
+        let (queue, tasks) = bounded::<PoolTask<'env, S>>(queued);
         for number in 0..workers.max(1) {
             let started = make_state().and_then(|state| {
                 let tasks = tasks.clone();
@@ -132,7 +132,7 @@ impl<'env, S> Pool<'env, S> {
 
 /// Does one task after the other until there are no more. After a panic the state may be half changed: what comes then
 /// is dropped, which its ticket tells. (Left in the queue, it would keep whoever waits for it waiting.)
-fn work_off<S>(tasks: Receiver<Work<'_, S>>, mut state: S) {
+fn work_off<S>(tasks: Receiver<PoolTask<'_, S>>, mut state: S) {
     let mut is_sound = true;
     for task in tasks {
         is_sound = is_sound && catch_unwind(AssertUnwindSafe(|| task(&mut state))).is_ok();

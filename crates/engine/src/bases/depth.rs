@@ -56,8 +56,8 @@ pub(crate) fn descend<D: Descent>(descent: &mut D, start: D::Node) -> Result<(),
     let (mut on_the_way, mut left) = (HashSet::from([start]), HashSet::new());
     descent.step(Step::Down(start, 1))?;
     let mut descending = vec![Descending::<D> { node: start, bases: descent.bases(start)?, next: 0 }];
-    while let Some(frame) = descending.last_mut() {
-        let Some(base) = frame.bases.get(frame.next) else {
+    while let Some(lowest) = descending.last_mut() {
+        let Some(base) = lowest.bases.get(lowest.next) else {
             if let Some(Descending { node, bases, .. }) = descending.pop() {
                 on_the_way.remove(&node);
                 left.insert(node);
@@ -65,7 +65,7 @@ pub(crate) fn descend<D: Descent>(descent: &mut D, start: D::Node) -> Result<(),
             }
             continue;
         };
-        frame.next += 1;
+        lowest.next += 1;
         let node = D::node_of(base);
         if on_the_way.contains(&node) {
             descent.step(Step::Cycle(node))?;

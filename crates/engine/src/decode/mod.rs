@@ -12,10 +12,10 @@
 //! recursion: chains may be thousands long. All workers take from that list.
 //!
 //! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget, each base once;
-//! beyond it what is needed last goes to one temporary file and is read back when the last base has come. The paper prewrites a delta at its
-//! target offset; here a delta is of a region, whose chunks may belong to many places of many files, and the versions
-//! between need none at all: hence a file of its own. Not counted are the lists of chunks and bases of a waiting delta,
-//! 1 to 2 KB each.
+//! beyond it what is needed last goes to one temporary file and is read back when the last base has come. The paper
+//! prewrites a delta at its target offset; here a delta is of a region, whose chunks may belong to many places of many
+//! files, and the versions between need none at all: hence a file of its own. Not counted are the lists of chunks and
+//! bases of a waiting delta, 1 to 2 KB each.
 //!
 //! **Damage** goes the way of the bytes: what cannot be read, decoded or verified fails, and so do the deltas that need
 //! it, with the same error; everything else goes on. Every node of the plan is told to the visitor exactly once, as
@@ -46,7 +46,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use waiting::{Complete, Waited, Waiting};
+use waiting::{CompleteDelta, Waited, Waiting};
 
 /// Gaps between needed regions up to this are read rather than asked around, unless said otherwise.
 pub(crate) const GAP_BYTES_DEFAULT: u64 = 128 << 10;
@@ -419,15 +419,15 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
     }
 }
 
-/// Says what is wrong with a delta of which nothing is left; if that is because it has failed meanwhile, nobody hears it.
+/// Says what is wrong with a delta of which nothing is left. If it has failed meanwhile, nobody hears of it.
 fn incomplete() -> StoreError {
     let reason = "it was taken for complete and is not".to_owned();
     StoreError::Refused { what: "a region delta".to_owned(), reason }
 }
 
 /// All of a complete delta, in memory.
-fn brought_back(complete: Complete) -> Result<(EncodedRegion, Vec<Bytes>), StoreError> {
-    let Complete { region, payload, bases } = complete;
+fn brought_back(complete: CompleteDelta) -> Result<(EncodedRegion, Vec<Bytes>), StoreError> {
+    let CompleteDelta { region, payload, bases } = complete;
     let payload = match payload {
         Waited::Memory(bytes) => bytes.to_vec(),
         Waited::Spilled(spilled) => spilled.read()?,

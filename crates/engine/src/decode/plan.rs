@@ -141,19 +141,14 @@ impl Plan {
         self.nodes[node].address
     }
 
-    /// When each node has all that it needs, about: places in the order in which the regions come.
+    /// Returns about when each node has all that it needs: places in the order in which regions come where some wait.
     pub(super) fn completions(&self) -> Vec<u32> {
         let mut completions = vec![0; self.nodes.len()];
         let mut place = 0;
         for visit in &self.visits {
-            let mut come = |node: &u32| {
+            for node in visit.nodes.iter().rev() {
                 completions[*node as usize] = place;
                 place += 1;
-            };
-            if self.is_plain {
-                visit.nodes.iter().for_each(&mut come);
-            } else {
-                visit.nodes.iter().rev().for_each(&mut come);
             }
         }
         let mut missing: Vec<u32> = self.nodes.iter().map(|node| node.bases).collect();

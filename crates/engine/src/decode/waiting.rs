@@ -1,4 +1,4 @@
-//! What waits for others: region deltas for their bases, bases for the deltas that need them, within a budget.
+//! Keeping what waits for others: region deltas for their bases, bases for the deltas that need them, within a budget.
 //!
 //! A base is held once, however many deltas wait for it. Beyond the budget goes what is needed last, as far as the plan
 //! can tell.
@@ -21,7 +21,7 @@ pub(super) enum Waited {
 #[derive(Debug)]
 struct Holding {
     bytes: Waited,
-    /// What they are counted as: 0 once they are to go to the temporary file.
+    /// Bytes that they are counted as: 0 once they are to go to the temporary file.
     memory_bytes: u64,
 }
 
@@ -44,7 +44,7 @@ struct Delta {
 
 /// A region delta and all its bases.
 #[derive(Debug)]
-pub(super) struct Complete {
+pub(super) struct CompleteDelta {
     /// The region without its payload.
     pub(super) region: EncodedRegion,
     pub(super) payload: Waited,
@@ -75,7 +75,7 @@ pub(super) enum Item {
 pub(super) struct Waiting {
     held: Vec<Held>,
     bases: HashMap<ChunkNumber, Base>,
-    /// What is held in memory, by when it is needed first; also some that is held no longer.
+    /// Items held in memory, by when they are needed first; also some that are held no longer.
     latest: BinaryHeap<(u32, Item)>,
     memory_bytes: u64,
     memory_bytes_max: u64,
@@ -147,7 +147,7 @@ impl Waiting {
 
     /// A base has come, for these slots of region deltas. Those that are complete now are added to the list.
     pub(super) fn add_base(&mut self, base: Arc<[u8]>, feeds: &[Feed], complete: &mut Vec<u32>) {
-        let (mut users, mut needed_at, before) = (0, u32::MAX, complete.len());
+        let (mut users, mut needed_at) = (0, u32::MAX);
         for Feed { number, to, slot, .. } in feeds {
             let held = &mut self.held[*to as usize];
             if held.is_done {
@@ -171,19 +171,19 @@ impl Waiting {
         let holding = Holding { bytes: Waited::Memory(base), memory_bytes };
         self.bases.insert(*number, Base { holding, users });
         self.memory_bytes += memory_bytes;
-        // What is complete is decoded at once, and may be all that needs it.
-        if complete.len() == before || needed_at < u32::MAX {
+        // If all that need it are complete, they are decoded at once.
+        if needed_at < u32::MAX {
             self.latest.push((needed_at, Item::Base(*number)));
         }
     }
 
     /// Takes a region delta that is complete; `None` if it was taken before.
-    pub(super) fn take(&mut self, node: u32) -> Option<Complete> {
+    pub(super) fn take(&mut self, node: u32) -> Option<CompleteDelta> {
         let Delta { region, bases } = self.held[node as usize].delta.take()?;
         let (region, payload) = region?;
         self.memory_bytes -= payload.memory_bytes;
         let bases = bases.into_iter().map(|base| self.use_base(base?)).collect::<Option<_>>()?;
-        Some(Complete { region, payload: payload.bytes, bases })
+        Some(CompleteDelta { region, payload: payload.bytes, bases })
     }
 
     /// Gives a base to one that waits for it; the last one takes it away.
@@ -198,8 +198,8 @@ impl Waiting {
         Some(base.holding.bytes)
     }
 
-    /// Chooses what is to go to the temporary file, what is needed last first, so that the rest is within the budget. It
-    /// is counted no longer.
+    /// Chooses what is to go to the temporary file, what is needed last first, so that the rest is within the budget.
+    /// It is counted no longer.
     pub(super) fn excess(&mut self) -> Vec<(Item, Arc<[u8]>)> {
         let mut chosen = Vec::new();
         while self.memory_bytes > self.memory_bytes_max && !self.is_spill_broken {
@@ -221,7 +221,7 @@ impl Waiting {
         }
     }
 
-    /// Notes that the temporary file cannot be written. Returns `true` the first time; from then on all stays in memory.
+    /// Notes that the temporary file cannot be written: from then on all stays in memory. Returns `true` the first time.
     pub(super) fn break_spill(&mut self) -> bool {
         !std::mem::replace(&mut self.is_spill_broken, true)
     }

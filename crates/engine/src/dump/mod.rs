@@ -2,7 +2,7 @@
 //!
 //! The catalog is walked in order and cut into portions of about one region of content (`prefetch`); workers read and
 //! verify a few of them ahead while what came before is written, so the memory of some regions is all it takes. Of an
-//! old snapshot, whose regions hang on many others, longer stretches are decoded together, each region once. What is
+//! old snapshot, whose regions hang on many others, longer groups are decoded together, each region once. What is
 //! damaged ends the dump: a stream that promised a size cannot leave anything out.
 
 mod prefetch;
@@ -17,7 +17,7 @@ use crate::resources::shares::DumpShares;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Resources};
-use prefetch::{Portion, Portions, Step, Stretch};
+use prefetch::{Portion, PortionGroup, Portions, Step};
 use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
@@ -141,23 +141,24 @@ impl<'w, 'r> Work<'w, 'r> {
         sink: &mut dyn Sink,
     ) -> Result<(), EngineError> {
         let (chunks, fetches): (&ChunkSource<'_>, _) = (self.chunks, self.resources.fetches);
-        let DumpShares { stretch_bytes, waiting_bytes, .. } = self.shares;
+        let DumpShares { group_bytes, waiting_bytes, .. } = self.shares;
         let folder = self.resources.scratch_of(chunks.repository());
         std::thread::scope(|scope| {
             let (source, manifest, resources) = (self.chunks.clone(), self.manifest, self.resources);
             let gatherer = Gatherer::start(scope, fetches, source, manifest, waiting_bytes, folder, resources)?;
             let pool = Pool::start(scope, "dump", fetches, 2 * fetches, || Ok(()))?;
-            while let Some(stretch) = Stretch::next(&mut portions, stretch_bytes) {
+            while let Some(group) = PortionGroup::next(&mut portions, group_bytes) {
                 self.resources.unless_cancelled()?;
-                if stretch.has_deltas(chunks) {
+                if group.has_deltas(chunks) {
                     // What could not be had is read again, to tell why.
-                    let (gathered, _) = gatherer.chunks(&stretch.numbers())?;
-                    for portion in stretch.portions {
+                    let (gathered, _) = gatherer.chunks(&group.numbers())?;
+                    self.resources.unless_cancelled()?;
+                    for portion in group.portions {
                         self.write(portion.read(chunks, &gathered), sink)?;
                     }
                 } else {
                     let read = move |(): &mut (), portion: Portion| portion.read(chunks, &HashMap::new());
-                    for portion in pool.in_order(stretch.portions, 2 * fetches, read) {
+                    for portion in pool.in_order(group.portions, 2 * fetches, read) {
                         self.write(portion?, sink)?;
                     }
                 }

@@ -2,7 +2,7 @@
 //!
 //! A portion ends where the content goes on in another region, so that each region is decoded by one worker and, as far
 //! as the order of the files allows, once. Where regions are deltas that is not enough: their bases lie in many others.
-//! So portions come by stretches, and of a stretch with deltas all content is gathered together.
+//! So portions come by groups, and of a group with deltas all content is gathered together.
 
 use crate::chunks::{Address, ChunkSource};
 use crate::decode::Bytes;
@@ -14,8 +14,8 @@ use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
-/// The most steps in a stretch, about: of small files their metadata is what takes memory.
-const STRETCH_STEPS_MAX: usize = 1 << 15;
+/// The most steps in a group, about: of small files their metadata is what takes memory.
+const GROUP_STEPS_MAX: usize = 1 << 15;
 /// The most steps and bytes of content in a portion (one longer chunk excepted).
 const STEPS_MAX: usize = 4096;
 const BYTES_MAX: usize = 4 << 20;
@@ -54,21 +54,21 @@ pub(super) struct Portion {
 
 /// Portions that follow each other.
 #[derive(Default)]
-pub(super) struct Stretch {
+pub(super) struct PortionGroup {
     pub(super) portions: Vec<Portion>,
 }
 
-impl Stretch {
+impl PortionGroup {
     /// Takes portions until they have about so many bytes of content, one at least; `None` if there are none.
     pub(super) fn next(portions: &mut impl Iterator<Item = Portion>, bytes_max: usize) -> Option<Self> {
-        let (mut stretch, mut bytes, mut steps) = (Self::default(), 0, 0);
-        while stretch.portions.is_empty() || (bytes < bytes_max && steps < STRETCH_STEPS_MAX) {
+        let (mut group, mut bytes, mut steps) = (Self::default(), 0, 0);
+        while group.portions.is_empty() || (bytes < bytes_max && steps < GROUP_STEPS_MAX) {
             let Some(portion) = portions.next() else { break };
             bytes += portion.bytes;
             steps += portion.steps.len();
-            stretch.portions.push(portion);
+            group.portions.push(portion);
         }
-        (!stretch.portions.is_empty()).then_some(stretch)
+        (!group.portions.is_empty()).then_some(group)
     }
 
     /// Tells whether some content lies in region deltas.

@@ -40,7 +40,7 @@ const SIMILAR_BYTES: u64 = 4 << 20;
 const GHOSTS_ONE_IN: u64 = 64;
 /// Text that is encoded, about, to learn whether eliminating ghosts pays.
 const SAMPLE_BYTES: u64 = 4 << 20;
-/// What hangs on ghosts is sampled if it is at least so many times the sample.
+/// Samples are taken of what is at least so many times the sample.
 const SAMPLED_FROM: u64 = 4;
 
 /// A delta that hangs on ghosts.

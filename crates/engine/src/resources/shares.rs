@@ -162,11 +162,9 @@ pub(crate) struct RestoreShares {
     pub(crate) read_bytes_max: u64,
 }
 
-impl RestoreShares {
-    /// Returns what may wait for bases if batches leave so much of their memory, bytes.
-    pub(crate) fn waiting_beside(&self, unused_bytes: u64) -> u64 {
-        self.waiting_bytes + unused_bytes.saturating_sub(RESTORE_FIXED_BYTES)
-    }
+/// Returns what more may wait for bases in a restore whose batches leave so much of their memory, bytes.
+pub(crate) fn restore_spare_bytes(unused_bytes: u64) -> u64 {
+    unused_bytes.saturating_sub(RESTORE_FIXED_BYTES)
 }
 
 /// Shares of a copy's memory, bytes.
@@ -190,7 +188,7 @@ pub(crate) struct DumpShares {
     /// Decoded regions.
     pub(crate) region_bytes: usize,
     /// Content that is decoded together where it hangs on other regions.
-    pub(crate) stretch_bytes: usize,
+    pub(crate) group_bytes: usize,
     /// Deltas and bases that wait for others.
     pub(crate) waiting_bytes: u64,
 }
@@ -276,7 +274,7 @@ impl Resources {
         let region_bytes = share + self.fetches as u64 * DUMP_BYTES_PER_FETCH;
         DumpShares {
             region_bytes: usize::try_from(region_bytes).unwrap_or(usize::MAX),
-            stretch_bytes: usize::try_from(3 * share).unwrap_or(usize::MAX),
+            group_bytes: usize::try_from(3 * share).unwrap_or(usize::MAX),
             waiting_bytes: 2 * share,
         }
     }
@@ -351,8 +349,9 @@ mod tests {
     fn what_batches_leave_waits_for_bases_but_for_what_is_fixed() {
         for (mib, waiting) in [(64, 16), (256, 128), (512, 320)] {
             let shares = with(mib).restore_shares();
-            assert_eq!(shares.waiting_beside(0), shares.waiting_bytes, "{mib} MiB");
-            assert_eq!(shares.waiting_beside(2 * shares.batch_bytes), waiting * MIB, "{mib} MiB");
+            assert_eq!(restore_spare_bytes(0), 0);
+            let spare_bytes = restore_spare_bytes(2 * shares.batch_bytes);
+            assert_eq!(shares.waiting_bytes + spare_bytes, waiting * MIB, "{mib} MiB");
         }
     }
 

@@ -11,7 +11,7 @@ use crate::chunks::ChunkSource;
 use crate::decode::{DecodeSettings, DecodeVisitor, Decoding, Order, Plan, PlannedRegion, Tally, Worker};
 use crate::fs::{Problem, ProblemKind};
 use crate::parallel::{Pool, Ticket};
-use crate::resources::shares::RestoreShares;
+use crate::resources::shares::{RestoreShares, restore_spare_bytes};
 use crate::{EngineError, Resources};
 use siltstone_store::region::ChunkEntry;
 use siltstone_store::{ContainerId, StoreError};
@@ -27,7 +27,6 @@ pub(super) struct Fetching<'m> {
     pub(super) placing: &'m Placing<'m>,
     pub(super) order: Order<'m>,
     pub(super) settings: DecodeSettings,
-    shares: RestoreShares,
     pub(super) workers: usize,
     pub(super) tally: Arc<Tally>,
     needed: Mutex<HashSet<ContainerId>>,
@@ -41,16 +40,8 @@ impl<'m> Fetching<'m> {
         resources: &Resources,
         options: &RestoreOptions,
     ) -> Self {
-        let (settings, shares) = (settings(resources, options), resources.restore_shares());
-        Self {
-            placing,
-            order,
-            settings,
-            shares,
-            workers: resources.fetches,
-            tally: Arc::default(),
-            needed: Mutex::default(),
-        }
+        let settings = settings(resources, options);
+        Self { placing, order, settings, workers: resources.fetches, tally: Arc::default(), needed: Mutex::default() }
     }
 
     /// Different containers that anything was read of.
@@ -131,7 +122,7 @@ impl<'env> Fetching<'env> {
             ranges,
             vanished: Mutex::default(),
         };
-        let waiting_bytes_max = self.shares.waiting_beside(spare_bytes);
+        let waiting_bytes_max = self.settings.waiting_bytes_max + restore_spare_bytes(spare_bytes);
         let (settings, tally) = (DecodeSettings { waiting_bytes_max, ..self.settings.clone() }, self.tally.clone());
         let decoding = Arc::new(Decoding::new(chunks.clone(), plan, settings, tally, visitor));
         let tickets = decoding.start(pool, self.workers);

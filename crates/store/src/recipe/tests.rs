@@ -151,7 +151,6 @@ fn a_part_that_holds_itself_ends_the_reading() {
     assert!(matches!(&read[..], [Err(StoreError::Damaged { .. })]), "{read:?}");
 }
 
-/// Eight lists of forty parts each, all of them the same: 40^7 ways to the pieces.
 #[test]
 fn a_part_that_holds_nothing_is_damage_however_often_it_is_named() {
     let mut memory = Memory::default();
@@ -166,6 +165,7 @@ fn a_part_that_holds_nothing_is_damage_however_often_it_is_named() {
     assert!(read[0].as_ref().unwrap_err().to_string().contains("it holds nothing"), "{read:?}");
 }
 
+/// Eight lists of forty parts each, all of them the same: 40^7 ways to the pieces.
 #[test]
 fn parts_named_again_and_again_are_visited_once() {
     let mut memory = Memory::default();
