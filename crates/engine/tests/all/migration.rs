@@ -156,6 +156,23 @@ fn forgetting_the_middle_of_a_chain_leaves_ghosts_and_settling_eliminates_them()
 }
 
 #[test]
+fn few_ghosts_are_left_alone_until_there_are_more() {
+    let mut history = History::new();
+    history.sandbox.write("large", &noise(3, 3_000_000));
+    for _ in 0..5 {
+        history.next(Deltas::Reverse { depth: 100 }, 0.25);
+    }
+    history.forget(&[2]);
+    let ghosts = history.manifest().ghosts().len();
+    assert!(ghosts > 0 && history.manifest().ghosts_due);
+    let options = history.sandbox.migrate_options();
+    let left = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
+    assert_eq!((left.ghosts_eliminated, history.manifest().ghosts().len()), (0, ghosts), "{left:?}");
+    assert!(!history.manifest().ghosts_due, "it is not tried again until something else is forgotten");
+    history.assert_sound();
+}
+
+#[test]
 fn many_small_containers_become_few() {
     let mut history = History::new();
     for version in 0..40 {
