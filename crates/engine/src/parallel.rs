@@ -1,4 +1,4 @@
-//! PoolTask on several threads whose results come back in the order it was handed in.
+//! Work on several threads whose results come back in the order it was handed in.
 //!
 //! A [`Pool`] runs closures on its workers, each with a state of its own (a compressor, a buffer). Submitting gives a
 //! [`Ticket`]; whoever holds the tickets waits for them in whatever order it needs. Handing tickets on through a
