@@ -158,12 +158,17 @@ impl Context {
         Resources::default().with_memory_bytes(self.options.memory.0).with_cache(self.cache_folder())
     }
 
+    /// Those, with as many fetches as the place takes.
+    pub(crate) fn resources_for(&self, repository: &Repository) -> Resources {
+        let fetches = repository.storage().capabilities().requests_in_flight.clamp(1, FETCHES_MAX);
+        let resources = self.resources();
+        let fetches = resources.fetches.max(fetches);
+        resources.with_fetches(fetches)
+    }
+
     /// A session whose work is shown.
     pub(crate) fn session<'r>(&self, repository: &'r Repository, progress: &Progress) -> Session<&'r Repository> {
-        let fetches = repository.storage().capabilities().requests_in_flight.clamp(1, FETCHES_MAX);
-        let resources = self.resources().with_observer(progress.observer());
-        let fetches = resources.fetches.max(fetches);
-        Session::new(repository, resources.with_fetches(fetches))
+        Session::new(repository, self.resources_for(repository).with_observer(progress.observer()))
     }
 
     /// Level of zstd.

@@ -11,10 +11,10 @@ mod live;
 
 pub use live::{Live, compare_live};
 
-use crate::EngineError;
-use crate::file_reader::{CatalogEntries, SnapshotReader};
+use crate::file_reader::{CatalogEntries, ReaderCache, SnapshotReader};
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
+use crate::{EngineError, Resources};
 use siltstone_store::SeriesId;
 use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
 use siltstone_store::repository::Repository;
@@ -84,7 +84,7 @@ pub struct Difference {
 }
 
 /// Shows all differences between two sides, in the order of their paths. Decoded regions of files that have to be read
-/// take at most `cache_bytes` on each side.
+/// take at most an eighth of the memory.
 ///
 /// # Errors
 /// Those of the repository; [`EngineError::NoSuchPath`] for a path that a snapshot does not have; damage of a catalog,
@@ -93,13 +93,16 @@ pub fn compare(
     repository: &Repository,
     first: &Side,
     second: &Side,
-    cache_bytes: usize,
+    resources: &Resources,
     visit: &mut dyn FnMut(Difference) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
-    let readers = [
-        SnapshotReader::open(repository, &first.snapshot, cache_bytes)?,
-        SnapshotReader::open(repository, &second.snapshot, cache_bytes)?,
-    ];
+    let cache = ReaderCache::of(resources);
+    let reader = SnapshotReader::sharing(repository, &first.snapshot, &cache)?;
+    let beside = match reader.beside(&second.snapshot) {
+        Some(beside) => beside,
+        None => SnapshotReader::sharing(repository, &second.snapshot, &cache)?,
+    };
+    let readers = [reader, beside];
     let [mut from, mut to] = parts(repository, [first, second], &readers)?;
     let (mut before, mut after) = (from.next()?, to.next()?);
     loop {
@@ -147,7 +150,7 @@ pub fn path_changes(
     repository: &Repository,
     snapshots: &[SnapshotView],
     path: &EntryPath,
-    cache_bytes: usize,
+    resources: &Resources,
     visit: &mut dyn FnMut(PathChange<'_>) -> Result<(), EngineError>,
 ) -> Result<Vec<EngineError>, EngineError> {
     let mut by_series: BTreeMap<SeriesId, Vec<&SnapshotView>> = BTreeMap::new();
@@ -156,7 +159,7 @@ pub fn path_changes(
     }
     let mut damage = Vec::new();
     for views in by_series.into_values() {
-        match path_changes_in_series(repository, &views, path, cache_bytes, visit) {
+        match path_changes_in_series(repository, &views, path, resources, visit) {
             Err(EngineError::Store(error)) if error.is_damage() => damage.push(error.into()),
             other => other?,
         }
@@ -168,7 +171,7 @@ fn path_changes_in_series(
     repository: &Repository,
     views: &[&SnapshotView],
     path: &EntryPath,
-    cache_bytes: usize,
+    resources: &Resources,
     visit: &mut dyn FnMut(PathChange<'_>) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     let mut before: Option<(SnapshotReader<'_>, Entry)> = None;
@@ -176,7 +179,7 @@ fn path_changes_in_series(
     for snapshot in views {
         let reader = match kept.as_ref().and_then(|kept| kept.beside(snapshot)) {
             Some(reader) => reader,
-            None => SnapshotReader::open(repository, snapshot, cache_bytes)?,
+            None => SnapshotReader::open(repository, snapshot, resources)?,
         };
         kept.get_or_insert_with(|| reader.clone());
         let entry = match reader.entry(path) {

@@ -178,7 +178,7 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// Those of [`SnapshotReader::open`].
     pub fn files(&self, snapshot: &SnapshotView) -> Result<SnapshotReader<'_>, EngineError> {
-        SnapshotReader::open(self.repository(), snapshot, self.resources.file_reader_bytes())
+        SnapshotReader::open(self.repository(), snapshot, &self.resources)
     }
 
     /// Chooses what to forget. Nothing is written.

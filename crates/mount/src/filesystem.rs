@@ -7,7 +7,7 @@ use crate::listing::{Listed, OpenDirectory};
 use crate::nodes::{Node, Nodes, Top, number_of_top};
 use crate::snapshots::{Catalogue, lock};
 use crate::told::Told;
-use crate::{MountError, MountOptions};
+use crate::{MountError, MountOptions, eighth};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
     LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen,
@@ -71,7 +71,7 @@ impl Snapshots {
             files: Mutex::new(LruCache::new(FILES_MAX)),
             directories: Mutex::default(),
             handles: AtomicU64::new(1),
-            read_ahead: ReadAhead::start(READ_AHEAD_THREADS, options.memory_bytes / 8).map_err(failed)?,
+            read_ahead: ReadAhead::start(READ_AHEAD_THREADS, eighth(&options.resources)).map_err(failed)?,
             told: Told::new(options.tell),
             mounted: Time { seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanoseconds: 0 },
             catalogue,

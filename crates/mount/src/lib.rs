@@ -20,6 +20,7 @@ use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, 
 use nodes::Nodes;
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
+use siltstone_engine::Resources;
 use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_store::repository::Repository;
 use std::ffi::OsStr;
@@ -36,8 +37,6 @@ pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Name that the list of mounts has for ours.
 const NAME: &str = "siltstone";
-/// Bytes of memory that a mount uses at most, unless asked otherwise.
-pub const MEMORY_BYTES_DEFAULT: usize = 512 << 20;
 /// Bytes of memory that what the kernel has a number of takes, about.
 const NODE_BYTES: usize = 256;
 /// Time between two looks whether there are too many.
@@ -57,8 +56,9 @@ pub struct MountOptions {
     pub check_permissions: bool,
     /// All is shown as owned by root.
     pub owned_by_root: bool,
-    /// Bytes of memory to stay below: decoded data takes up to three eighths of it.
-    pub memory_bytes: usize,
+    /// Memory to stay below, of which decoded data takes up to three eighths; folders of temporary files; threads that
+    /// decode what one reader waits for.
+    pub resources: Resources,
     /// Requests answered at the same time.
     pub threads: usize,
     /// Told what cannot be read.
@@ -72,7 +72,7 @@ impl Default for MountOptions {
             allow_others: false,
             check_permissions: false,
             owned_by_root: false,
-            memory_bytes: MEMORY_BYTES_DEFAULT,
+            resources: Resources::default(),
             threads: THREADS_DEFAULT,
             tell: Arc::new(|_| {}),
         }
@@ -87,6 +87,11 @@ const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
 pub struct Mount {
     session: BackgroundSession,
     folder: PathBuf,
+}
+
+/// An eighth of the memory, bytes.
+fn eighth(resources: &Resources) -> usize {
+    usize::try_from(resources.memory_bytes / 8).unwrap_or(usize::MAX)
 }
 
 /// Mounts the snapshots of a repository on an empty folder, or over what one holds.
@@ -116,7 +121,7 @@ pub fn mount(repository: &'static Repository, folder: &Path, options: MountOptio
     config.acl = if options.allow_others { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(options.threads.max(1));
     config.clone_fd = true;
-    let nodes_max = options.memory_bytes / 8 / NODE_BYTES;
+    let nodes_max = eighth(&options.resources) / NODE_BYTES;
     let shown = Snapshots::new(repository, options)?;
     let nodes = Arc::downgrade(shown.nodes());
     let refused = |error: io::Error| match error.kind() {

@@ -1,11 +1,11 @@
 //! The snapshots that are shown, listed again now and then, and readers of their series.
 
-use crate::MountOptions;
 use crate::folders::{Folder, Place, arranged};
+use crate::{MountOptions, eighth};
 use jiff::tz::TimeZone;
 use lru::LruCache;
 use siltstone_engine::EngineError;
-use siltstone_engine::file_reader::{RegionCache, SnapshotReader};
+use siltstone_engine::file_reader::{ReaderCache, SnapshotReader};
 use siltstone_engine::snapshots::{SnapshotFilter, SnapshotKey, SnapshotView, list_readable};
 use siltstone_store::repository::Repository;
 use siltstone_store::{SeriesId, Time};
@@ -24,8 +24,8 @@ pub(crate) struct Catalogue {
     repository: &'static Repository,
     filter: SnapshotFilter,
     zone: TimeZone,
-    /// Decoded data of all series.
-    regions: RegionCache,
+    /// Decoded content of all series.
+    cache: ReaderCache,
     list: Mutex<List>,
     /// A reader of any snapshot of the series.
     readers: Mutex<LruCache<SeriesId, SnapshotReader<'static>>>,
@@ -50,7 +50,7 @@ impl Catalogue {
             repository,
             filter: options.filter.clone(),
             zone,
-            regions: RegionCache::new(options.memory_bytes / 8 * 3),
+            cache: ReaderCache::new(3 * eighth(&options.resources), &options.resources),
             list: Mutex::new(list),
             readers: Mutex::new(LruCache::new(SERIES_MAX)),
         };
@@ -104,7 +104,7 @@ impl Catalogue {
         if let Some(reader) = lock(&self.readers).get(&snapshot.series).and_then(|reader| reader.beside(snapshot)) {
             return Ok(reader);
         }
-        let reader = SnapshotReader::sharing(self.repository, snapshot, &self.regions)?;
+        let reader = SnapshotReader::sharing(self.repository, snapshot, &self.cache)?;
         let mut readers = lock(&self.readers);
         // Another thread may have been faster.
         let kept = readers.get_or_insert(snapshot.series, || reader.clone());

@@ -13,7 +13,6 @@ use clap::Args;
 use serde::Serialize;
 use siltstone_engine::EngineError;
 use siltstone_engine::compare::{Change, Difference, Live, Seen, Side, compare, compare_live};
-use siltstone_engine::file_reader::CACHE_BYTES_DEFAULT;
 use siltstone_engine::fs::ScanOptions;
 use siltstone_store::repository::Repository;
 use std::ffi::{OsStr, OsString};
@@ -101,7 +100,7 @@ pub(crate) fn run(arguments: &DiffArgs, context: &Context) -> Result<Done, CliEr
     let (second, also_found) = side(second, arguments, &repository, context)?;
     let target = second.snapshot.snapshot.id.to_string();
     show(arguments, &first, (&describe(&second.snapshot), Some(target)), context, |visit| {
-        Ok(compare(&repository, &first, &second, CACHE_BYTES_DEFAULT, visit)?)
+        Ok(compare(&repository, &first, &second, &context.resources_for(&repository), visit)?)
     })?;
     Ok(found.and(also_found))
 }
@@ -119,7 +118,7 @@ fn with_disk(arguments: &DiffArgs, side: &Side, repository: &Opened, context: &C
     let scan = ScanOptions { exclude, one_file_system: arguments.one_file_system, ..ScanOptions::default() };
     let live = Live { sources, scan, trusts_status: arguments.trust_times };
     let problems = show(arguments, side, ("what is on disk", None), context, |visit| {
-        Ok(compare_live(repository, &side.snapshot, &live, CACHE_BYTES_DEFAULT, visit)?)
+        Ok(compare_live(repository, &side.snapshot, &live, &context.resources_for(repository), visit)?)
     })?;
     for problem in &problems {
         context.output.error(problem);

@@ -13,7 +13,6 @@ use clap::Args;
 use serde::Serialize;
 use siltstone_engine::EngineError;
 use siltstone_engine::compare::{PathChange, path_changes};
-use siltstone_engine::file_reader::CACHE_BYTES_DEFAULT;
 use siltstone_engine::snapshots::list_readable;
 use siltstone_store::SeriesId;
 use std::io::{self, Write};
@@ -52,7 +51,7 @@ pub(crate) fn run(arguments: &HistoryArgs, context: &Context) -> Result<Done, Cl
     let done = without(&damaged, context.output);
     let mut shown = Shown { output: buffered(), json: context.output.json, series: None };
     let mut failed = None;
-    let damage = path_changes(&repository, &views, &path, CACHE_BYTES_DEFAULT, &mut |change| {
+    let damage = path_changes(&repository, &views, &path, &context.resources_for(&repository), &mut |change| {
         shown.print(&change).map_err(|error| {
             failed = Some(error);
             EngineError::Interrupted

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &MountArgs, context: &Context) -> Result<Done, CliE
     options.allow_others = arguments.allow_other;
     options.check_permissions = arguments.allow_other && !arguments.no_default_permissions;
     options.owned_by_root = arguments.owner_root;
-    options.memory_bytes = usize::try_from(context.options.memory.0).unwrap_or(usize::MAX);
+    options.resources = context.resources_for(repository);
     options.tell = Arc::new(move |problem| output.error(problem));
     let _working = Working::begin(|| ());
     let mounted = mount(repository, &arguments.folder, options)?;

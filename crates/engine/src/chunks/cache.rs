@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 /// Decoded regions of one source or several: those used last, as many as fit. One larger than the bound is not kept.
 #[derive(Clone, Debug)]
-pub struct RegionCache(Arc<Mutex<Regions>>);
+pub(crate) struct RegionCache(Arc<Mutex<Regions>>);
 
 #[derive(Debug)]
 struct Regions {
@@ -37,7 +37,7 @@ pub(super) struct RegionsOfSource {
 
 impl RegionCache {
     /// An empty cache that holds at most this many bytes.
-    pub fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize) -> Self {
         let (bytes_max, spare_max) = (bytes_max - bytes_max / SPARE_SHARE, bytes_max / SPARE_SHARE);
         let regions = Regions { bytes_max, spare_max, ..Regions::default() };
         Self(Arc::new(Mutex::new(regions)))

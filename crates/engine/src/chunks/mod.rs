@@ -24,11 +24,12 @@ mod tests;
 
 use crate::catalog_file::CatalogFile;
 use crate::parallel::lock;
-pub use cache::RegionCache;
+pub(crate) use cache::RegionCache;
 use cache::RegionsOfSource;
 use layout::Layout;
 use lru::LruCache;
 pub(crate) use probe::Probe;
+pub(crate) use resolve::Resolved;
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::MetadataSource;
 use siltstone_store::container::{
@@ -317,6 +318,16 @@ impl<'r> ChunkSource<'r> {
         self.region_at_hand(address).map_or_else(|| self.resolve(address), Ok)
     }
 
+    /// A region, as [`region`](Self::region) gives it, unless more than `regions_max` have to be decoded for it.
+    fn region_within(&self, address: Address, regions_max: usize) -> Result<Resolved<PlainRegion>, StoreError> {
+        if let Some(plain) = self.region_at_hand(address) {
+            return Ok(Resolved::Had(plain));
+        }
+        let _mine = self.claim(address);
+        let at_hand = self.region_at_hand(address).map(Resolved::Had);
+        at_hand.map_or_else(|| self.resolve_within(address, regions_max), Ok)
+    }
+
     /// Waits until no other thread decodes a region; until the claim is dropped, others wait for this one.
     fn claim(&self, address: Address) -> Claim<'_> {
         let mut decoding = lock(&self.decoding);
@@ -334,14 +345,6 @@ impl<'r> ChunkSource<'r> {
         self.regions.put(address, plain);
     }
 
-    /// Decodes the region that a chunk lies in, so that it is at hand soon after.
-    pub(crate) fn prepare(&self, number: ChunkNumber) -> Result<(), StoreError> {
-        self.following(|| {
-            let (container, place) = self.place_of(number)?;
-            self.region(container, place.region).map(drop)
-        })
-    }
-
     /// A chunk's bytes, verified, given to `use_bytes`.
     pub(crate) fn with_chunk<R>(
         &self,
@@ -354,6 +357,25 @@ impl<'r> ChunkSource<'r> {
         })?;
         let bytes = self.verified(container, &place, &plain)?;
         Ok(use_bytes(bytes))
+    }
+
+    /// A chunk's bytes, verified, given to `use_bytes`, unless more than `regions_max` regions have to be decoded for
+    /// them.
+    pub(crate) fn with_chunk_within<R>(
+        &self,
+        number: ChunkNumber,
+        regions_max: usize,
+        use_bytes: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Resolved<R>, StoreError> {
+        let (container, place, resolved) = self.following(|| {
+            let (container, place) = self.place_of(number)?;
+            let address = Address { container, region: place.region };
+            Ok((container, place, self.region_within(address, regions_max)?))
+        })?;
+        Ok(match resolved {
+            Resolved::Had(plain) => Resolved::Had(use_bytes(self.verified(container, &place, &plain)?)),
+            Resolved::TooMany(regions) => Resolved::TooMany(regions),
+        })
     }
 
     /// The bytes of one chunk within its region's plain bytes, after comparing them with the fingerprint.

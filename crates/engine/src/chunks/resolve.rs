@@ -23,6 +23,13 @@ pub(crate) struct BasePlace {
     pub(crate) place: ChunkPlace,
 }
 
+/// What was asked for, or the number of regions that would have to be decoded for it, where those are too many.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Resolved<T> {
+    Had(T),
+    TooMany(usize),
+}
+
 /// Regions to be decoded, each after all its bases.
 #[derive(Default)]
 struct RegionPlan {
@@ -51,9 +58,31 @@ impl ChunkSource<'_> {
         entry.bases.iter().map(place_of).collect()
     }
 
+    /// Tells whether a region hangs on others.
+    pub(crate) fn has_bases(&self, address: Address) -> Result<bool, StoreError> {
+        let reader = self.reader(address.container)?;
+        Ok(reader.index().regions().get(address.region).is_some_and(|entry| !entry.bases.is_empty()))
+    }
+
     /// Decodes a region that is not at hand.
     pub(super) fn resolve(&self, wanted: Address) -> Result<PlainRegion, StoreError> {
+        self.decode(self.plan_region(wanted)?, wanted)
+    }
+
+    /// Decodes a region that is not at hand, unless more than `regions_max` have to be decoded for it, itself included.
+    pub(super) fn resolve_within(
+        &self,
+        wanted: Address,
+        regions_max: usize,
+    ) -> Result<Resolved<PlainRegion>, StoreError> {
         let plan = self.plan_region(wanted)?;
+        match plan.steps.len() {
+            regions if regions > regions_max => Ok(Resolved::TooMany(regions)),
+            _ => self.decode(plan, wanted).map(Resolved::Had),
+        }
+    }
+
+    fn decode(&self, plan: RegionPlan, wanted: Address) -> Result<PlainRegion, StoreError> {
         let mut uses: HashMap<ChunkNumber, usize> = HashMap::new();
         let mut needed: HashMap<Address, Vec<ChunkPlace>> = HashMap::new();
         for base in plan.steps.iter().flat_map(|(_, bases)| bases) {

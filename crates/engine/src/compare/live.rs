@@ -1,10 +1,10 @@
 //! Differences between a snapshot and what lies on disk now.
 
 use super::{Change, Difference, Seen, is_same_metadata};
-use crate::EngineError;
 use crate::file_reader::{CatalogEntries, SnapshotReader};
 use crate::fs::{FileHandle, FileKind, Problem, ProblemKind, ScanEntry, ScanItem, ScanOptions, Scanner, Subject};
 use crate::snapshots::SnapshotView;
+use crate::{EngineError, Resources};
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::repository::Repository;
 use std::cmp::Ordering;
@@ -35,10 +35,10 @@ pub fn compare_live(
     repository: &Repository,
     snapshot: &SnapshotView,
     live: &Live,
-    cache_bytes: usize,
+    resources: &Resources,
     visit: &mut dyn FnMut(Difference) -> Result<(), EngineError>,
 ) -> Result<Vec<Problem>, EngineError> {
-    let reader = SnapshotReader::open(repository, snapshot, cache_bytes)?;
+    let reader = SnapshotReader::open(repository, snapshot, resources)?;
     let no_source = |source| EngineError::NoSource { path: live.sources.first().cloned().unwrap_or_default(), source };
     let scanner = Scanner::new(&live.sources, live.scan.clone()).map_err(no_source)?;
     let mut walk = Walk { scanner, problems: Vec::new() };

@@ -3,8 +3,9 @@
 //! One by one, a chunk in a chain of deltas would cost the decoding of all below it, again and again: the bases of one
 //! region lie in many others, theirs in still more.
 
+use super::spill::Spilled;
 use super::{
-    Bytes, DecodeSettings, DecodeVisitor, Decoding, GAP_BYTES_DEFAULT, Order, Plan, PlannedRegion, Tally, Worker,
+    Bytes, DecodeSettings, DecodeVisitor, Decoding, GAP_BYTES_DEFAULT, Order, Plan, PlannedRegion, Spill, Tally, Worker,
 };
 use crate::Resources;
 use crate::chunks::{Address, ChunkSource};
@@ -13,8 +14,10 @@ use crate::parallel::{Pool, lock};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 
@@ -22,7 +25,32 @@ use std::thread::Scope;
 const READ_BYTES_MAX: u64 = 4 << 20;
 
 /// Chunks, each verified, and why regions of others cannot be decoded.
-pub(crate) type Gathered = (HashMap<ChunkNumber, Bytes>, Vec<Arc<StoreError>>);
+pub(crate) type Gathered<T = Bytes> = (HashMap<ChunkNumber, T>, Vec<Arc<StoreError>>);
+
+/// Bytes of a chunk that was verified.
+#[derive(Debug)]
+pub(crate) enum HeldChunk {
+    InMemory(Bytes),
+    InFile(Spilled),
+}
+
+impl HeldChunk {
+    /// The bytes, unless the temporary file no longer gives them.
+    pub(crate) fn read(&self) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Self::InMemory(bytes) => Some(Cow::Borrowed(bytes)),
+            Self::InFile(spilled) => spilled.read().ok().map(Cow::Owned),
+        }
+    }
+
+    /// Bytes that they take in a temporary file.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        match self {
+            Self::InMemory(_) => 0,
+            Self::InFile(spilled) => spilled.bytes(),
+        }
+    }
+}
 
 /// Reads regions and chunks.
 pub(crate) struct Gatherer<'env> {
@@ -76,20 +104,24 @@ impl<T: RegionVisitor> DecodeVisitor for Gathering<'_, T> {
     }
 }
 
-/// Takes some chunks of regions.
-struct Choice<'r> {
+/// Takes some chunks of regions, and keeps them in its way.
+struct Choice<'r, T> {
     source: Arc<ChunkSource<'r>>,
     wanted: BTreeMap<Address, Vec<ChunkNumber>>,
-    found: Mutex<HashMap<ChunkNumber, Bytes>>,
+    keep: Keep<'r, T>,
+    found: Mutex<HashMap<ChunkNumber, T>>,
 }
 
-impl RegionVisitor for Choice<'_> {
+/// Makes something of a chunk's bytes that may last; nothing, if there is no room.
+type Keep<'r, T> = Box<dyn Fn(&[u8]) -> Option<T> + Send + Sync + 'r>;
+
+impl<T: Send> RegionVisitor for Choice<'_, T> {
     fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
         let wanted = self.wanted.get(&address).map_or(&[][..], Vec::as_slice);
         let keys = self.source.repository().keys();
         let members = split_region(chunks, plain).filter(|(chunk, _)| wanted.contains(&chunk.number));
         let genuine = members.filter(|(chunk, bytes)| keys.fingerprint_of(chunk.number, bytes) == chunk.fingerprint);
-        let found: Vec<_> = genuine.map(|(chunk, bytes)| (chunk.number, Arc::from(bytes))).collect();
+        let found: Vec<_> = genuine.filter_map(|(chunk, bytes)| Some((chunk.number, (self.keep)(bytes)?))).collect();
         lock(&self.found).extend(found);
     }
 }
@@ -142,6 +174,35 @@ impl<'env> Gatherer<'env> {
     /// # Errors
     /// A worker went away.
     pub(crate) fn chunks(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<Gathered, StoreError> {
+        self.kept(numbers, Box::new(|bytes| Some(Arc::from(bytes))))
+    }
+
+    /// These chunks, each verified, as far as they can be had: so many bytes in memory, the rest in a temporary file of
+    /// their own, as far as that has room.
+    ///
+    /// # Errors
+    /// A worker went away.
+    pub(crate) fn spilled(
+        &self,
+        numbers: &BTreeSet<ChunkNumber>,
+        memory_bytes: u64,
+    ) -> Result<HashMap<ChunkNumber, HeldChunk>, StoreError> {
+        let (spill, chunks, held) = (Spill::new(&self.spill_folder), self.chunks.clone(), AtomicU64::new(0));
+        let keep = move |bytes: &[u8]| {
+            let before = held.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            if before + bytes.len() as u64 <= memory_bytes {
+                return Some(HeldChunk::InMemory(Arc::from(bytes)));
+            }
+            spill.write(chunks.repository(), bytes).ok().map(HeldChunk::InFile)
+        };
+        self.kept(numbers, Box::new(keep)).map(|(found, _)| found)
+    }
+
+    fn kept<T: Send + 'env>(
+        &self,
+        numbers: &BTreeSet<ChunkNumber>,
+        keep: Keep<'env, T>,
+    ) -> Result<Gathered<T>, StoreError> {
         let mut wanted: BTreeMap<Address, Vec<ChunkNumber>> = BTreeMap::new();
         let mut failures = Vec::new();
         for number in numbers {
@@ -156,7 +217,7 @@ impl<'env> Gatherer<'env> {
             return Ok((HashMap::new(), failures));
         }
         let addresses: Vec<Address> = wanted.keys().copied().collect();
-        let choice = Arc::new(Choice { source: self.chunks.clone(), wanted, found: Mutex::default() });
+        let choice = Arc::new(Choice { source: self.chunks.clone(), wanted, keep, found: Mutex::default() });
         failures.extend(self.regions(&addresses, &choice)?.into_values());
         let found = std::mem::take(&mut *lock(&choice.found));
         Ok((found, failures))

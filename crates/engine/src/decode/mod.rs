@@ -30,7 +30,7 @@ mod tests;
 mod visit;
 mod waiting;
 
-pub(crate) use gather::{Gatherer, RegionVisitor};
+pub(crate) use gather::{Gatherer, HeldChunk, RegionVisitor};
 pub(crate) use order::Order;
 pub(crate) use plan::Plan;
 

@@ -21,7 +21,7 @@ const PIECES_MAX: u32 = 1 << 31;
 
 /// The temporary file, made when it is first needed. Several threads write and read it at once.
 #[derive(Debug)]
-pub(super) struct Spill {
+pub(crate) struct Spill {
     folder: PathBuf,
     file: Mutex<Option<Arc<SpillFile>>>,
 }
@@ -44,7 +44,7 @@ struct Layout {
 
 /// Bytes in the temporary file. Their place is free when this is dropped.
 #[derive(Debug)]
-pub(super) struct Spilled {
+pub(crate) struct Spilled {
     file: Arc<SpillFile>,
     offset: u64,
     sealed_bytes: usize,
@@ -52,7 +52,7 @@ pub(super) struct Spilled {
 }
 
 impl Spill {
-    pub(super) fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), file: Mutex::default() }
     }
 
@@ -60,7 +60,7 @@ impl Spill {
     ///
     /// # Errors
     /// [`StoreError::Machine`] if there is no room, or no file can be made.
-    pub(super) fn write(&self, repository: &Repository, bytes: &[u8]) -> Result<Spilled, StoreError> {
+    pub(crate) fn write(&self, repository: &Repository, bytes: &[u8]) -> Result<Spilled, StoreError> {
         let file = self.file(repository)?;
         let piece = PieceNumber(file.next_piece()?);
         let mut sealed = Vec::with_capacity(bytes.len() + 64);
@@ -115,8 +115,13 @@ impl SpillFile {
 }
 
 impl Spilled {
+    /// Bytes that they take in the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sealed_bytes as u64
+    }
+
     /// Reads the bytes back.
-    pub(super) fn read(&self) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn read(&self) -> Result<Vec<u8>, StoreError> {
         let reading = "reading back a temporary file";
         let mut bytes = vec![0; self.sealed_bytes];
         self.file.file.read_exact_at(&mut bytes, self.offset).map_err(|error| failed(reading, &error))?;

@@ -141,7 +141,7 @@ impl<'w, 'r> Work<'w, 'r> {
         sink: &mut dyn Sink,
     ) -> Result<(), EngineError> {
         let (chunks, fetches): (&ChunkSource<'_>, _) = (self.chunks, self.resources.fetches);
-        let DumpShares { group_bytes, waiting_bytes, .. } = self.shares;
+        let DumpShares { group_bytes, held_bytes, waiting_bytes, .. } = self.shares;
         let folder = self.resources.scratch_of(chunks.repository());
         std::thread::scope(|scope| {
             let (source, manifest, resources) = (self.chunks.clone(), self.manifest, self.resources);
@@ -149,18 +149,15 @@ impl<'w, 'r> Work<'w, 'r> {
             let pool = Pool::start(scope, "dump", fetches, 2 * fetches, || Ok(()))?;
             while let Some(group) = PortionGroup::next(&mut portions, group_bytes) {
                 self.resources.unless_cancelled()?;
-                if group.has_deltas(chunks) {
-                    // What could not be had is read again, to tell why.
-                    let (gathered, _) = gatherer.chunks(&group.numbers())?;
-                    self.resources.unless_cancelled()?;
-                    for portion in group.portions {
-                        self.write(portion.read(chunks, &gathered), sink)?;
-                    }
-                } else {
-                    let read = move |(): &mut (), portion: Portion| portion.read(chunks, &HashMap::new());
-                    for portion in pool.in_order(group.portions, 2 * fetches, read) {
-                        self.write(portion?, sink)?;
-                    }
+                // What could not be had is read again, to tell why.
+                let has_deltas = group.has_deltas(chunks);
+                let gathered =
+                    if has_deltas { gatherer.spilled(&group.numbers(), held_bytes)? } else { HashMap::new() };
+                self.resources.unless_cancelled()?;
+                let gathered = Arc::new(gathered);
+                let read = move |(): &mut (), portion: Portion| portion.read(chunks, &gathered);
+                for portion in pool.in_order(group.portions, 2 * fetches, read) {
+                    self.write(portion?, sink)?;
                 }
             }
             sink.finish().map_err(output_failed)

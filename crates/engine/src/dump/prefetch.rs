@@ -5,7 +5,7 @@
 //! So portions come by groups, and of a group with deltas all content is gathered together.
 
 use crate::chunks::{Address, ChunkSource};
-use crate::decode::Bytes;
+use crate::decode::HeldChunk;
 use crate::fs::Extent;
 use crate::linked::Linked;
 use siltstone_store::catalog::{Content, Entry, EntryPath};
@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
 /// The most steps in a group, about: of small files their metadata is what takes memory.
-const GROUP_STEPS_MAX: usize = 1 << 15;
+const GROUP_STEPS_MAX: usize = 1 << 16;
 /// The most steps and bytes of content in a portion (one longer chunk excepted).
 const STEPS_MAX: usize = 4096;
 const BYTES_MAX: usize = 4 << 20;
@@ -95,14 +95,14 @@ impl PortionGroup {
 
 impl Portion {
     /// Reads and verifies the content, but for what was gathered. What cannot be read ends the portion.
-    pub(super) fn read(mut self, chunks: &ChunkSource<'_>, gathered: &HashMap<ChunkNumber, Bytes>) -> Self {
+    pub(super) fn read(mut self, chunks: &ChunkSource<'_>, gathered: &HashMap<ChunkNumber, HeldChunk>) -> Self {
         self.content.reserve_exact(self.bytes);
         for at in 0..self.steps.len() {
             let Some(Step::Chunk { number, bytes }) = self.steps.get(at) else { continue };
             let (number, bytes, before) = (*number, *bytes, self.content.len());
-            let read = match gathered.get(&number) {
+            let read = match gathered.get(&number).and_then(HeldChunk::read) {
                 Some(chunk) => {
-                    self.content.extend_from_slice(chunk);
+                    self.content.extend_from_slice(&chunk);
                     Ok(())
                 }
                 None => chunks.with_chunk(number, |chunk| self.content.extend_from_slice(chunk)),

@@ -1,25 +1,29 @@
 //! Random access to the files of a snapshot, for programs that show them rather than restore them.
 //!
 //! A [`SnapshotReader`] finds entries; a [`FileReader`] reads one file, anywhere in it and from several threads. Both
-//! read by chunk number, so that a writer beside them may move chunks; decoded regions are kept in one bounded cache.
+//! read by chunk number, so that a writer beside them may move chunks; what was decoded is kept in one bounded
+//! [`ReaderCache`].
 //! Nothing is returned that was not verified against its fingerprint. To bring back whole trees use
 //! [`crate::restore`], which reads by container.
 
+mod cache;
 mod extents;
 
-use crate::EngineError;
 use crate::browse::{find, shown};
-use crate::chunks::ChunkSource;
-pub use crate::chunks::RegionCache;
+use crate::chunks::{Address, ChunkSource, Resolved};
 use crate::parallel::lock;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
+use crate::{EngineError, Resources};
+pub use cache::ReaderCache;
+use cache::SourceCache;
 use extents::{ByteSource, Extents};
 use roaring::RoaringTreemap;
-use siltstone_store::SeriesId;
-use siltstone_store::StoreError;
 use siltstone_store::catalog::{CatalogReader, Content, Entries, Entry, EntryPath};
+use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
+use siltstone_store::{ChunkNumber, SeriesId, StoreError};
+use std::collections::BTreeSet;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex};
 
@@ -29,38 +33,52 @@ const READERS_MAX: usize = 48;
 /// Bytes of two files that are compared at once.
 const COMPARED_BYTES: usize = 256 << 10;
 
-/// Bytes of decoded regions that a [`SnapshotReader`] and its files keep unless asked otherwise.
-pub const CACHE_BYTES_DEFAULT: usize = 64 << 20;
+/// The most regions that are decoded for one chunk alone; where more are needed, what follows it comes with it.
+const REGIONS_MAX: usize = 24;
 
 /// Looks into one snapshot.
 #[derive(Clone, Debug)]
 pub struct SnapshotReader<'r> {
-    chunks: Arc<ChunkSource<'r>>,
+    source: Arc<Source<'r>>,
     snapshot: SnapshotView,
 }
 
+/// Content of a series, by chunk number.
+#[derive(Debug)]
+struct Source<'r> {
+    chunks: Arc<ChunkSource<'r>>,
+    /// The state of the series when it was opened.
+    manifest: Manifest,
+    cache: SourceCache,
+}
+
 impl<'r> SnapshotReader<'r> {
-    /// Returns a reader of `snapshot` that keeps at most `cache_bytes` of decoded regions.
+    /// Returns a reader of `snapshot` with a cache of its own, of an eighth of the memory.
     ///
     /// # Errors
     /// The series cannot be read, or no longer has the snapshot.
-    pub fn open(repository: &'r Repository, snapshot: &SnapshotView, cache_bytes: usize) -> Result<Self, EngineError> {
-        Self::sharing(repository, snapshot, &RegionCache::new(cache_bytes))
+    pub fn open(
+        repository: &'r Repository,
+        snapshot: &SnapshotView,
+        resources: &Resources,
+    ) -> Result<Self, EngineError> {
+        Self::sharing(repository, snapshot, &ReaderCache::of(resources))
     }
 
-    /// Returns a reader of `snapshot` that keeps decoded regions in a cache that it shares with others.
+    /// Returns a reader of `snapshot` that shares a cache with others.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
     pub fn sharing(
         repository: &'r Repository,
         snapshot: &SnapshotView,
-        regions: &RegionCache,
+        cache: &ReaderCache,
     ) -> Result<Self, EngineError> {
         repository.require_reading("reading files of a snapshot")?;
         let manifest = manifest_of(repository, snapshot)?;
-        let chunks = ChunkSource::sharing(repository, &manifest, READERS_MAX, regions);
-        Ok(Self { chunks: Arc::new(chunks), snapshot: snapshot.clone() })
+        let chunks = Arc::new(ChunkSource::sharing(repository, &manifest, READERS_MAX, cache.regions()));
+        let source = Arc::new(Source { chunks, manifest, cache: cache.for_source() });
+        Ok(Self { source, snapshot: snapshot.clone() })
     }
 
     /// Returns a reader of another snapshot of the same series, which shares all that is kept; `None` if it is of
@@ -68,7 +86,7 @@ impl<'r> SnapshotReader<'r> {
     #[must_use]
     pub fn beside(&self, snapshot: &SnapshotView) -> Option<Self> {
         let is_same_series = snapshot.series == self.snapshot.series;
-        is_same_series.then(|| Self { chunks: self.chunks.clone(), snapshot: snapshot.clone() })
+        is_same_series.then(|| Self { source: self.source.clone(), snapshot: snapshot.clone() })
     }
 
     /// The snapshot.
@@ -118,7 +136,7 @@ impl<'r> SnapshotReader<'r> {
             return Err(EngineError::NotAFile { snapshot, path });
         };
         let extents = Mutex::new(Extents::new(&entry.path, *size, recipe.clone()));
-        Ok(FileReader { chunks: self.chunks.clone(), size: *size, extents, position: 0 })
+        Ok(FileReader { source: self.source.clone(), size: *size, extents, position: 0 })
     }
 
     /// The series that the snapshot is of.
@@ -137,7 +155,7 @@ impl<'r> SnapshotReader<'r> {
     }
 
     fn catalog(&self) -> CatalogReader<&ChunkSource<'r>> {
-        CatalogReader::new(&*self.chunks, self.snapshot.snapshot.root)
+        CatalogReader::new(&*self.source.chunks, self.snapshot.snapshot.root)
     }
 }
 
@@ -158,7 +176,7 @@ impl Iterator for CatalogEntries<'_, '_> {
 /// its own.
 #[derive(Debug)]
 pub struct FileReader<'r> {
-    chunks: Arc<ChunkSource<'r>>,
+    source: Arc<Source<'r>>,
     size: u64,
     extents: Mutex<Extents>,
     position: u64,
@@ -193,10 +211,10 @@ impl FileReader<'_> {
     /// not wait. Reading tells what is wrong with it.
     pub fn prepare(&self, mut offset: u64, end: u64) {
         while offset < end.min(self.size) {
-            let found = lock(&self.extents).at(&self.chunks, offset);
+            let found = lock(&self.extents).at(&self.source.chunks, offset);
             let Ok(Some((extent, ends))) = found else { return };
             if let ByteSource::Chunk { number, .. } = extent
-                && self.chunks.prepare(number).is_err()
+                && (!self.source.cache.has(number) && self.with_chunk(number, offset, |_| ()).is_err())
             {
                 return;
             }
@@ -236,7 +254,7 @@ impl FileReader<'_> {
 
     /// Reads from one chunk or hole.
     fn read_extent(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
-        let Some((extent, ends)) = lock(&self.extents).at(&self.chunks, offset)? else {
+        let Some((extent, ends)) = lock(&self.extents).at(&self.source.chunks, offset)? else {
             return Ok(0);
         };
         let count = usize::try_from(ends - offset).unwrap_or(usize::MAX).min(buffer.len());
@@ -245,7 +263,7 @@ impl FileReader<'_> {
             ByteSource::Hole => buffer.fill(0),
             ByteSource::Chunk { number, skip } => {
                 let differs = || StoreError::damaged(&format!("chunk {number}"), "length", "it differs from the index");
-                self.chunks.with_chunk(number, |chunk| {
+                self.with_chunk(number, offset, |chunk| {
                     let part = chunk.get(skip..skip + count).ok_or_else(differs)?;
                     buffer.copy_from_slice(part);
                     Ok::<_, StoreError>(())
@@ -253,6 +271,56 @@ impl FileReader<'_> {
             }
         }
         Ok(count)
+    }
+
+    /// Gives the bytes of the chunk at `offset` to `use_bytes`, verified.
+    fn with_chunk<R>(
+        &self,
+        number: ChunkNumber,
+        offset: u64,
+        mut use_bytes: impl FnMut(&[u8]) -> R,
+    ) -> Result<R, StoreError> {
+        let Source { chunks, cache, .. } = &*self.source;
+        if let Some(result) = cache.with(number, &mut use_bytes) {
+            return Ok(result);
+        }
+        if !cache.is_refused(number) {
+            match chunks.with_chunk_within(number, REGIONS_MAX, &mut use_bytes)? {
+                Resolved::Had(result) => return Ok(result),
+                Resolved::TooMany(regions) => self.gather(number, offset, regions)?,
+            }
+            if let Some(result) = cache.with(number, &mut use_bytes) {
+                return Ok(result);
+            }
+        }
+        chunks.with_chunk(number, use_bytes)
+    }
+
+    /// Decodes the chunk at `offset` and what follows it together: content of about so many regions.
+    fn gather(&self, number: ChunkNumber, mut offset: u64, regions: usize) -> Result<(), StoreError> {
+        let Source { chunks, manifest, cache } = &*self.source;
+        let _mine = cache.turn();
+        if cache.has(number) {
+            return Ok(());
+        }
+        let end = offset.saturating_add(cache.group_bytes_max()).min(self.size);
+        let (mut wanted, mut addresses) = (BTreeSet::new(), BTreeSet::new());
+        while offset < end && addresses.len() <= regions {
+            // What cannot be read is told to whoever gets there.
+            let Ok(Some((extent, ends))) = lock(&self.extents).at(chunks, offset) else { break };
+            if let ByteSource::Chunk { number, .. } = extent
+                && !cache.has(number)
+            {
+                let Ok((container, place)) = chunks.place_of(number) else { break };
+                let address = Address { container, region: place.region };
+                if chunks.has_bases(address)? {
+                    wanted.insert(number);
+                    addresses.insert(address);
+                }
+            }
+            offset = ends;
+        }
+        cache.gather(chunks, manifest, &wanted)
     }
 }
 

@@ -51,7 +51,7 @@ pub fn verify_snapshots(
             summary.missing += 1;
             continue;
         };
-        let reader = SnapshotReader::open(repository, imported, resources.file_reader_bytes())?;
+        let reader = SnapshotReader::open(repository, imported, resources)?;
         let base = before.take().filter(|before| before.original.series_name == original.series_name);
         let entries = source.entries(original, base.as_ref().map(|base| base.original))?;
         let previous = base.as_ref().map(|base| base.reader.entries(None).peekable());

@@ -26,9 +26,14 @@
 //!                 waiting for bases                              M / 16
 //!                 decoded regions                                M / 16
 //! dump            decoded regions                                M / 8, and 8 MiB per fetch
-//!                 content that is decoded together               3 M / 8
+//!                 content that is decoded together               3 M / 8, and more of it in a temporary file:
+//!                                                                4 M in all, from 3 M / 8 to 1 GiB
 //!                 waiting for bases                              M / 4
 //! reading files   decoded regions                                M / 8
+//!                 waiting for bases                              M / 8
+//! mount           decoded regions                                3 M / 8
+//!                 waiting for bases                              3 M / 8
+//!                 files and folders that the kernel knows of     M / 8
 //! ```
 //! In a repository whose containers of data are filled to C bytes, above 16 MiB, M is what is left of a writer's memory
 //! after 3 (C - 16 MiB): a container in the making, and its parity. A check reads fewer containers at a time.
@@ -70,6 +75,9 @@ const CONTAINER_COPIES: u64 = 3;
 pub(crate) const REPACK_BATCH_BYTES: usize = 64 << 20;
 /// The longest range read of a check: a container of the usual size.
 pub(crate) const CHECK_READ_BYTES_MAX: u64 = 16 * MIB;
+/// Content that a dump decodes together: times its memory, and at most.
+const DUMP_GROUP_PART: u64 = 4;
+const DUMP_GROUP_BYTES_MAX: u64 = 1 << 30;
 /// Decoded regions that a dump keeps for each fetch.
 const DUMP_BYTES_PER_FETCH: u64 = 8 * MIB;
 
@@ -189,6 +197,8 @@ pub(crate) struct DumpShares {
     pub(crate) region_bytes: usize,
     /// Content that is decoded together where it hangs on other regions.
     pub(crate) group_bytes: usize,
+    /// As much of that as is held in memory.
+    pub(crate) held_bytes: u64,
     /// Deltas and bases that wait for others.
     pub(crate) waiting_bytes: u64,
 }
@@ -272,9 +282,11 @@ impl Resources {
     pub(crate) fn dump_shares(&self) -> DumpShares {
         let share = self.memory_bytes / 8;
         let region_bytes = share + self.fetches as u64 * DUMP_BYTES_PER_FETCH;
+        let group_bytes = (DUMP_GROUP_PART * self.memory_bytes).min(DUMP_GROUP_BYTES_MAX).max(3 * share);
         DumpShares {
             region_bytes: usize::try_from(region_bytes).unwrap_or(usize::MAX),
-            group_bytes: usize::try_from(3 * share).unwrap_or(usize::MAX),
+            group_bytes: usize::try_from(group_bytes).unwrap_or(usize::MAX),
+            held_bytes: 3 * share,
             waiting_bytes: 2 * share,
         }
     }

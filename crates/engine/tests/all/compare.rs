@@ -1,7 +1,7 @@
 //! Differences of two snapshots are those of the trees they were made of.
 
 use crate::common::tree::{self, Node, Tree};
-use crate::common::{Sandbox, entry_path, noise};
+use crate::common::{Sandbox, entry_path, noise, resources};
 use crate::edit::{Edit, any_edits};
 use proptest::test_runner::{Config, TestRunner};
 use siltstone_engine::EngineError;
@@ -15,7 +15,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 const CASES: u32 = 60;
-const CACHE_BYTES: usize = 8 << 20;
 
 type Changes = BTreeMap<Vec<u8>, Change>;
 
@@ -30,7 +29,7 @@ fn found(sandbox: &Sandbox, sides: [(&SnapshotView, Option<&EntryPath>); 2]) -> 
     let [first, second] = sides.map(|(view, below)| Side { snapshot: view.clone(), below: below.cloned() });
     let mut changes = Changes::new();
     let mut last = None;
-    compare(&sandbox.repository(), &first, &second, CACHE_BYTES, &mut |difference| {
+    compare(&sandbox.repository(), &first, &second, &resources(), &mut |difference| {
         assert!(last.as_ref().is_none_or(|last| *last < difference.path), "in order");
         let sides = (difference.before.is_some(), difference.after.is_some());
         assert_eq!(sides, (difference.change != Change::Added, difference.change != Change::Removed));
@@ -104,7 +103,7 @@ fn found_on_disk(sandbox: &Sandbox, view: &SnapshotView, trusts_status: bool, ex
         }
         Ok(())
     };
-    let problems = compare_live(&sandbox.repository(), view, &live, CACHE_BYTES, &mut visit).expect("compared");
+    let problems = compare_live(&sandbox.repository(), view, &live, &resources(), &mut visit).expect("compared");
     assert_eq!(problems, []);
     changes
 }
@@ -187,7 +186,7 @@ fn changes_of_a_path_are_those_between_the_trees() {
         for name in names {
             let path = entry_path(&sandbox.source().join(OsStr::from_bytes(name)));
             let mut found: BTreeMap<String, Vec<(usize, Change)>> = BTreeMap::new();
-            let damage = path_changes(&repository, &views, &path, CACHE_BYTES, &mut |at| {
+            let damage = path_changes(&repository, &views, &path, &resources(), &mut |at| {
                 assert_eq!(at.entry.is_none(), at.change == Change::Removed);
                 found.entry(at.snapshot.series_name.clone()).or_default().push((at.snapshot.position, at.change));
                 Ok(())

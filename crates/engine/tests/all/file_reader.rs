@@ -1,16 +1,16 @@
 //! Random access gives the bytes that were backed up, wherever it looks, and beside writers; damage is an error.
 
-use crate::common::{Sandbox, entry_path, noise, writer};
+use crate::common::{Sandbox, entry_path, noise, resources, writer};
 use proptest::prelude::*;
-use siltstone_engine::EngineError;
 use siltstone_engine::check::ReadData;
-use siltstone_engine::file_reader::{CACHE_BYTES_DEFAULT, FileReader, SnapshotReader};
+use siltstone_engine::file_reader::{FileReader, SnapshotReader};
+use siltstone_engine::{EngineError, Resources};
 use siltstone_store::catalog::{Content, EntryPath};
 use siltstone_store::container::ContainerKind;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::recipe::Recipe;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Damage, Recorder, SimulatedDisk};
+use siltstone_store::storage::{Damage, ObjectName, Recorder, SimulatedDisk};
 use siltstone_store::{SnapshotId, Time};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn path_of(sandbox: &Sandbox, name: &str) -> EntryPath {
 }
 
 fn reader<'r>(sandbox: &Sandbox, repository: &'r Repository, id: SnapshotId) -> SnapshotReader<'r> {
-    SnapshotReader::open(repository, &sandbox.view(id), CACHE_BYTES_DEFAULT).expect("the snapshot")
+    SnapshotReader::open(repository, &sandbox.view(id), &resources()).expect("the snapshot")
 }
 
 fn at(file: &FileReader<'_>, offset: usize, bytes: usize) -> Vec<u8> {
@@ -71,6 +71,81 @@ fn a_recipe_of_many_parts_is_read_anywhere_in_the_newest_snapshot_and_in_an_olde
         assert_eq!(at(&file, content.len() - 5, 10), content[content.len() - 5..]);
     }
     assert!(has_parts, "1300 pieces do not stand in the entry itself");
+}
+
+/// The oldest of four versions of a file of 6 MiB whose pieces change a little, and change places, so that each stored region of the oldest
+/// hangs on most others.
+fn shuffled() -> (Sandbox, Arc<Recorder<SimulatedDisk>>, (SnapshotId, Vec<u8>)) {
+    const PIECE: usize = 12 << 10;
+    const PIECES: usize = 512;
+    let recorder = Arc::new(Recorder::new(SimulatedDisk::new()));
+    let sandbox = Sandbox::on(recorder.clone());
+    let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|seed| noise(seed as u64, PIECE)).collect();
+    let mut versions = (0..4).map(|version| {
+        let content = pieces.concat();
+        sandbox.write("file", &content);
+        let id = sandbox.backup();
+        for (at, piece) in pieces.iter_mut().enumerate() {
+            let seed = (10_000 * (version + 1) + at) as u64;
+            piece[100..140].copy_from_slice(&noise(seed, 40));
+            piece[PIECE / 2..PIECE / 2 + 40].copy_from_slice(&noise(seed + 5000, 40));
+        }
+        pieces = (0..PIECES).map(|at| std::mem::take(&mut pieces[at * 197 % PIECES])).collect();
+        (id, content)
+    });
+    let oldest = versions.next().expect("the oldest");
+    versions.for_each(drop);
+    (sandbox, recorder, oldest)
+}
+
+#[test]
+fn what_hangs_on_much_else_is_decoded_together_and_kept() {
+    let (sandbox, recorder, (oldest, content)) = shuffled();
+    let repository = sandbox.repository();
+    // Neither do the regions fit into memory, nor all of the content into temporary files.
+    let resources = resources().with_memory_bytes(4 << 20);
+    let snapshot = SnapshotReader::open(&repository, &sandbox.view(oldest), &resources).expect("the snapshot");
+    let file = snapshot.file(&path_of(&sandbox, "file")).expect("a file");
+    let read = |offset: usize, bytes: usize| {
+        assert_eq!(at(&file, offset, bytes), expected(&content, offset, bytes), "from {offset}");
+    };
+    recorder.reset();
+    (0..content.len()).step_by(100_000).for_each(|offset| read(offset, 100_000));
+    let in_order = recorder.reset().total().range_reads;
+    (0..40).for_each(|step| read((step * 7_919_001) % content.len(), 5000));
+    let here_and_there = recorder.reset().total().range_reads;
+    // One by one they take 389 and 1249 reads.
+    assert!(in_order < 60 && here_and_there < 200, "{in_order} and {here_and_there} reads");
+}
+
+#[test]
+fn what_cannot_be_decoded_together_is_read_alone_or_is_damage() {
+    let (sandbox, _, (oldest, content)) = shuffled();
+    let repository = sandbox.repository();
+    let nowhere = resources().with_memory_bytes(4 << 20).with_scratch("/nonexistent".into());
+    let read_with = |resources: &Resources| {
+        let snapshot = SnapshotReader::open(&repository, &sandbox.view(oldest), resources).expect("the snapshot");
+        let file = snapshot.file(&path_of(&sandbox, "file")).expect("a file");
+        let read = (0..content.len()).step_by(400_000).map(|offset| {
+            let mut buffer = vec![0; 3000];
+            let count = file.read_at(offset as u64, &mut buffer).map_err(|error| error.to_string())?;
+            assert_eq!(&buffer[..count], expected(&content, offset, count), "from {offset}");
+            Ok(count)
+        });
+        read.collect::<Vec<Result<usize, String>>>()
+    };
+    assert!(read_with(&nowhere).into_iter().all(|read| read == Ok(3000)));
+
+    let manifest = manifest_of(&repository);
+    let newest = manifest.containers.iter().filter(|record| record.kind == ContainerKind::Data && !record.has_deltas);
+    let lost: Vec<ObjectName> = newest.map(|record| record.object_name(manifest.series)).collect();
+    sandbox.storage.delete_many(&lost).expect("deleted");
+    let parity = manifest.containers.iter().map(|record| ObjectName::Parity(manifest.series, record.id));
+    sandbox.storage.delete_many(&parity.collect::<Vec<_>>()).expect("deleted");
+    for read in read_with(&resources()) {
+        let error = read.expect_err("all hangs on what is lost");
+        assert!(lost.iter().any(|name| error.contains(&name.to_string())), "{error}");
+    }
 }
 
 fn manifest_of(repository: &Repository) -> Manifest {

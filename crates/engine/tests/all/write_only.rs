@@ -193,7 +193,7 @@ fn what_takes_a_key_that_reads_is_refused_before_anything_changes() {
     assert!(is_refused(&restore::restore(&client, view, &sandbox.restore_options(&target), &resources)));
     assert!(is_refused(&dump(&client, view, None, Archive::Tar, &mut Vec::new(), &resources)));
     assert!(is_refused(&browse::ls(&client, view, None, true, &mut |_| Ok(()))));
-    assert!(is_refused(&SnapshotReader::open(&client, view, 1 << 20)));
+    assert!(is_refused(&SnapshotReader::open(&client, view, &resources)));
     assert!(is_refused(&check::check(&client, &CheckOptions::default(), &resources)));
     assert!(is_refused(&stats::stats(&client, &|_| true)));
     for dry_run in [false, true] {

@@ -2,13 +2,14 @@
 
 use super::answer::{Credentials, SILENCE, Service};
 use super::tree::Tree;
-use crate::{MEMORY_BYTES_DEFAULT, MountError, MountOptions, Tell};
+use crate::{MountError, MountOptions, Tell};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use siltstone_engine::Resources;
 use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_store::repository::Repository;
 use std::convert::Infallible;
@@ -47,8 +48,8 @@ pub struct WebdavOptions {
     pub credentials: Option<Credentials>,
     /// Serve other machines too, though what is sent can be seen on the way, the password too.
     pub allow_plain_http: bool,
-    /// Bytes of memory to stay below: decoded data takes up to three eighths of it.
-    pub memory_bytes: usize,
+    /// As those of [`MountOptions`].
+    pub resources: Resources,
     /// Told what cannot be read.
     pub tell: Tell,
 }
@@ -61,7 +62,7 @@ impl WebdavOptions {
             listen,
             credentials: None,
             allow_plain_http: false,
-            memory_bytes: MEMORY_BYTES_DEFAULT,
+            resources: Resources::default(),
             tell: Arc::new(|_| {}),
         }
     }
@@ -91,7 +92,7 @@ impl WebdavServer {
         }
         let shown = MountOptions {
             filter: options.filter,
-            memory_bytes: options.memory_bytes,
+            resources: options.resources,
             tell: options.tell,
             ..MountOptions::default()
         };

@@ -7,7 +7,7 @@ use crate::content::{OpenFile, ReadAhead};
 use crate::folders::{Folder, Place};
 use crate::snapshots::{Catalogue, lock};
 use crate::told::Told;
-use crate::{MountError, MountOptions};
+use crate::{MountError, MountOptions, eighth};
 use lru::LruCache;
 use siltstone_engine::EngineError;
 use siltstone_engine::snapshots::SnapshotView;
@@ -80,7 +80,7 @@ impl Tree {
         let tree = Self {
             catalogue,
             files: Mutex::new(LruCache::new(FILES_MAX)),
-            read_ahead: ReadAhead::start(READ_AHEAD_THREADS, options.memory_bytes / 8).map_err(failed)?,
+            read_ahead: ReadAhead::start(READ_AHEAD_THREADS, eighth(&options.resources)).map_err(failed)?,
             told: Told::new(options.tell),
         };
         tree.told.all(damage);

@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &WebdavArgs, context: &Context) -> Result<Done, Cli
     options.filter = arguments.filter.filter();
     options.credentials = credentials;
     options.allow_plain_http = arguments.allow_plain_http;
-    options.memory_bytes = usize::try_from(context.options.memory.0).unwrap_or(usize::MAX);
+    options.resources = context.resources_for(repository);
     options.tell = Arc::new(move |problem| output.error(problem));
     let _working = Working::begin(|| ());
     let server = WebdavServer::start(repository, options)?;
