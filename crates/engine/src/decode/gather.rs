@@ -35,18 +35,21 @@ pub(crate) enum HeldChunk {
 }
 
 impl HeldChunk {
-    /// The bytes, unless the temporary file no longer gives them.
-    pub(crate) fn read(&self) -> Option<Cow<'_, [u8]>> {
+    /// Reads the bytes.
+    ///
+    /// # Errors
+    /// The temporary file no longer gives them.
+    pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>, StoreError> {
         match self {
-            Self::InMemory(bytes) => Some(Cow::Borrowed(bytes)),
-            Self::InFile(spilled) => spilled.read().ok().map(Cow::Owned),
+            Self::InMemory(bytes) => Ok(Cow::Borrowed(bytes)),
+            Self::InFile(spilled) => spilled.read().map(Cow::Owned),
         }
     }
 
-    /// Bytes that they take in a temporary file.
-    pub(crate) fn file_bytes(&self) -> u64 {
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Self::InMemory(_) => 0,
+            Self::InMemory(bytes) => bytes.len() as u64,
             Self::InFile(spilled) => spilled.bytes(),
         }
     }
@@ -112,8 +115,8 @@ struct Choice<'r, T> {
     found: Mutex<HashMap<ChunkNumber, T>>,
 }
 
-/// Makes something of a chunk's bytes that may last; nothing, if there is no room.
-type Keep<'r, T> = Box<dyn Fn(&[u8]) -> Option<T> + Send + Sync + 'r>;
+/// Makes something of a chunk's bytes that lasts.
+type Keep<'r, T> = Box<dyn Fn(&[u8]) -> T + Send + Sync + 'r>;
 
 impl<T: Send> RegionVisitor for Choice<'_, T> {
     fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
@@ -121,7 +124,7 @@ impl<T: Send> RegionVisitor for Choice<'_, T> {
         let keys = self.source.repository().keys();
         let members = split_region(chunks, plain).filter(|(chunk, _)| wanted.contains(&chunk.number));
         let genuine = members.filter(|(chunk, bytes)| keys.fingerprint_of(chunk.number, bytes) == chunk.fingerprint);
-        let found: Vec<_> = genuine.filter_map(|(chunk, bytes)| Some((chunk.number, (self.keep)(bytes)?))).collect();
+        let found: Vec<_> = genuine.map(|(chunk, bytes)| (chunk.number, (self.keep)(bytes))).collect();
         lock(&self.found).extend(found);
     }
 }
@@ -174,11 +177,11 @@ impl<'env> Gatherer<'env> {
     /// # Errors
     /// A worker went away.
     pub(crate) fn chunks(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<Gathered, StoreError> {
-        self.kept(numbers, Box::new(|bytes| Some(Arc::from(bytes))))
+        self.kept(numbers, Box::new(|bytes| Arc::from(bytes)))
     }
 
-    /// These chunks, each verified, as far as they can be had: so many bytes in memory, the rest in a temporary file of
-    /// their own, as far as that has room.
+    /// These chunks, each verified, as far as they can be had, and why regions of others cannot be decoded: so many
+    /// bytes in memory, the rest in a temporary file of their own. What that has no room for is in memory too.
     ///
     /// # Errors
     /// A worker went away.
@@ -186,16 +189,15 @@ impl<'env> Gatherer<'env> {
         &self,
         numbers: &BTreeSet<ChunkNumber>,
         memory_bytes: u64,
-    ) -> Result<HashMap<ChunkNumber, HeldChunk>, StoreError> {
-        let (spill, chunks, held) = (Spill::new(&self.spill_folder), self.chunks.clone(), AtomicU64::new(0));
+    ) -> Result<Gathered<HeldChunk>, StoreError> {
+        let (spill, chunks, in_memory) = (Spill::new(&self.spill_folder), self.chunks.clone(), AtomicU64::new(0));
         let keep = move |bytes: &[u8]| {
-            let before = held.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-            if before + bytes.len() as u64 <= memory_bytes {
-                return Some(HeldChunk::InMemory(Arc::from(bytes)));
-            }
-            spill.write(chunks.repository(), bytes).ok().map(HeldChunk::InFile)
+            let before = in_memory.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            let is_over = before + bytes.len() as u64 > memory_bytes;
+            let spilled = is_over.then(|| spill.write(chunks.repository(), bytes).ok()).flatten();
+            spilled.map_or_else(|| HeldChunk::InMemory(Arc::from(bytes)), HeldChunk::InFile)
         };
-        self.kept(numbers, Box::new(keep)).map(|(found, _)| found)
+        self.kept(numbers, Box::new(keep))
     }
 
     fn kept<T: Send + 'env>(

@@ -152,7 +152,7 @@ impl<'w, 'r> Work<'w, 'r> {
                 // What could not be had is read again, to tell why.
                 let has_deltas = group.has_deltas(chunks);
                 let gathered =
-                    if has_deltas { gatherer.spilled(&group.numbers(), held_bytes)? } else { HashMap::new() };
+                    if has_deltas { gatherer.spilled(&group.numbers(), held_bytes)?.0 } else { HashMap::new() };
                 self.resources.unless_cancelled()?;
                 let gathered = Arc::new(gathered);
                 let read = move |(): &mut (), portion: Portion| portion.read(chunks, &gathered);

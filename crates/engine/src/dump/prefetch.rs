@@ -100,7 +100,7 @@ impl Portion {
         for at in 0..self.steps.len() {
             let Some(Step::Chunk { number, bytes }) = self.steps.get(at) else { continue };
             let (number, bytes, before) = (*number, *bytes, self.content.len());
-            let read = match gathered.get(&number).and_then(HeldChunk::read) {
+            let read = match gathered.get(&number).and_then(|chunk| chunk.read().ok()) {
                 Some(chunk) => {
                     self.content.extend_from_slice(&chunk);
                     Ok(())

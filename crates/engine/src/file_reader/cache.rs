@@ -53,7 +53,7 @@ struct Kept {
     /// What was decoded together, oldest first: a file each, so that its room is free when it goes.
     groups: VecDeque<(Vec<Key>, u64)>,
     bytes: u64,
-    /// Chunks that did not come when they were wanted: they are damaged, or there was no room.
+    /// Chunks that did not come when they were wanted: they, or what they hang on, are damaged.
     refused: HashSet<Key>,
 }
 
@@ -104,7 +104,7 @@ impl SourceCache {
     /// Gives the bytes of a chunk to `use_bytes`, if they are in a temporary file, and can be read from it.
     pub(super) fn with<R>(&self, number: ChunkNumber, use_bytes: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let held = lock(&self.cache.0.kept).chunks.get(&(self.source, number)).cloned()?;
-        held.read().map(|bytes| use_bytes(&bytes))
+        held.read().ok().map(|bytes| use_bytes(&bytes))
     }
 
     pub(super) fn has(&self, number: ChunkNumber) -> bool {
@@ -132,7 +132,7 @@ impl SourceCache {
         wanted: &BTreeSet<ChunkNumber>,
     ) -> Result<(), StoreError> {
         let Shared { resources, waiting_bytes, .. } = &*self.cache.0;
-        let found = std::thread::scope(|scope| {
+        let (found, _) = std::thread::scope(|scope| {
             let (chunks, folder) = (chunks.clone(), resources.scratch_of(chunks.repository()));
             Gatherer::start(scope, resources.fetches, chunks, manifest, *waiting_bytes, folder, resources)?
                 .spilled(wanted, 0)
@@ -157,7 +157,7 @@ impl Kept {
         }
         let missing = wanted.iter().filter(|number| !found.contains_key(number));
         self.refused.extend(missing.map(|number| (source, *number)));
-        let bytes = found.values().map(HeldChunk::file_bytes).sum();
+        let bytes = found.values().map(HeldChunk::bytes).sum();
         self.groups.push_back((found.keys().map(|number| (source, *number)).collect(), bytes));
         self.chunks.extend(found.into_iter().map(|(number, held)| ((source, number), Arc::new(held))));
         self.bytes += bytes;

@@ -313,7 +313,8 @@ impl FileReader<'_> {
             {
                 let Ok((container, place)) = chunks.place_of(number) else { break };
                 let address = Address { container, region: place.region };
-                if chunks.has_bases(address)? {
+                let Ok(has_bases) = chunks.has_bases(address) else { break };
+                if has_bases {
                     wanted.insert(number);
                     addresses.insert(address);
                 }

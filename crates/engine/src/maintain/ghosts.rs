@@ -21,6 +21,7 @@ use super::repack::{Move, RepackOptions, Repacked, Repacker, Standing};
 use crate::EngineError;
 use crate::bases::BaseGraph;
 use crate::chunks::ChunkSource;
+use crate::decode::HeldChunk;
 use crate::delta::{CANDIDATES, DEPTH_MAX, SimilarIndex, offer, sketcher};
 use crate::lifecycle::lifecycles;
 use crate::pack::{ContainerSink, DrySink};
@@ -33,6 +34,8 @@ use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+/// Text that is read together, in memory and in a temporary file, for each byte of it in memory.
+const TOGETHER_PART: u64 = 8;
 /// The sketches of what one delta may be encoded against take this much.
 const SIMILAR_BYTES: u64 = 4 << 20;
 
@@ -289,7 +292,8 @@ fn encode_again(
 ) -> Result<Repacked, EngineError> {
     let is_exact = work.options.threshold <= 0.0;
     let options = RepackOptions { compression_level: work.options.compression_level, is_exact };
-    let bytes_max = work.resources.repack_shares().dependents_bytes;
+    let memory_bytes = work.resources.repack_shares().dependents_bytes;
+    let bytes_max = usize::try_from(TOGETHER_PART * memory_bytes).unwrap_or(usize::MAX);
     let sketcher = sketcher();
     std::thread::scope(|scope| {
         let mut repacker = Repacker::start(scope, chunks, manifest, sink, options, work.resources)?;
@@ -299,16 +303,19 @@ fn encode_again(
                 let numbers;
                 let ahead = dependents.get(at..).unwrap_or_default();
                 (left, numbers) = elimination.read_together(chunks, ahead, bytes_max)?;
-                read = repacker.read(&numbers)?;
+                read = repacker.read(&numbers, memory_bytes)?;
             }
             left = left.saturating_sub(1);
-            let bytes_of = |number| read.get(&number).ok_or(StoreError::MissingChunk { number });
+            let bytes_of = |number| match read.get(&number) {
+                Some(chunk) => HeldChunk::read(chunk),
+                None => Err(StoreError::MissingChunk { number }),
+            };
             let mut similar = SimilarIndex::within(SIMILAR_BYTES);
             let mut lengths = HashMap::new();
             for base in elimination.instead_of(bases) {
                 let bytes = bytes_of(base)?;
                 lengths.insert(base.0, bytes.len());
-                if let Some(sketch) = sketcher.sketch(bytes) {
+                if let Some(sketch) = sketcher.sketch(&bytes) {
                     similar.insert(base.0, &sketch);
                 }
             }
@@ -318,13 +325,13 @@ fn encode_again(
                 let Some(lifecycle) = found.get(&number.0) else { continue };
                 let bytes = bytes_of(number)?;
                 let kind = ContainerKind::of(number);
-                let alike = similar.candidates(kind, sketcher.sketch(bytes).as_ref(), CANDIDATES);
+                let alike = similar.candidates(kind, sketcher.sketch(&bytes).as_ref(), CANDIDATES);
                 let offers = alike
                     .map(|(base, matches)| offer(base, lengths.get(&base.0).copied().unwrap_or_default(), matches));
                 let last = manifest.snapshots().len().saturating_sub(1);
                 let class = class(kind, *lifecycle, lifecycle.column == last, is_exact);
                 let standing = Standing { row: lifecycle.row, ..Standing::default() };
-                repacker.push(class, place.chunk, bytes, Move::Against(offers.collect()), standing)?;
+                repacker.push(class, place.chunk, &bytes, Move::Against(offers.collect()), standing)?;
             }
             // Two deltas must not become one: one may hang on the other.
             repacker.flush_all()?;

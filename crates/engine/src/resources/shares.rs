@@ -18,7 +18,7 @@
 //! forget,         segment of regions to be encoded               20 MiB
 //! repair          waiting for bases                              M / 8
 //!                 sketches of new chunks                         M / 8
-//!                 text of ghosts' dependents and their bases     M / 8
+//!                 text of ghosts' dependents and their bases     M / 8, and seven times as much in a temporary file
 //! check           waiting for bases                              M / 4
 //!                 containers read whole, and what is decoded     M / 2, at least 24 MiB for each fetch
 //! copy            the backups that it makes                      M - M / 4, shared out as above
@@ -211,8 +211,8 @@ pub(crate) struct RepackShares {
     pub(crate) waiting_bytes: u64,
     /// New chunks by their sketches.
     pub(crate) similar_bytes: u64,
-    /// Text of deltas that hang on ghosts, and of what they may hang on instead, read together.
-    pub(crate) dependents_bytes: usize,
+    /// Text in memory of deltas that hang on ghosts, and of what they may hang on instead.
+    pub(crate) dependents_bytes: u64,
 }
 
 impl Resources {
@@ -257,8 +257,7 @@ impl Resources {
     /// Returns how maintenance, `forget` and repair share their memory out.
     pub(crate) fn repack_shares(&self) -> RepackShares {
         let share = self.memory_bytes / 8;
-        let dependents_bytes = usize::try_from(share).unwrap_or(usize::MAX);
-        RepackShares { waiting_bytes: share, similar_bytes: share, dependents_bytes }
+        RepackShares { waiting_bytes: share, similar_bytes: share, dependents_bytes: share }
     }
 
     /// Returns how many containers of this size may be read at the same time: each whole, with a region of it decoded.

@@ -3,7 +3,7 @@
 
 use super::{Encoding, Region, Repacker};
 use crate::EngineError;
-use crate::decode::Bytes;
+use crate::decode::{Bytes, HeldChunk};
 use crate::delta::{KeepRule, SEGMENT_BYTES, encode_region};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeSet, HashMap};
@@ -42,12 +42,16 @@ impl Repacker<'_> {
         Ok(())
     }
 
-    /// The bytes of these chunks, each verified.
+    /// These chunks, each verified: so many bytes in memory, the rest in a temporary file.
     ///
     /// # Errors
     /// The first reason why one cannot be had.
-    pub(crate) fn read(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<HashMap<ChunkNumber, Bytes>, EngineError> {
-        let (found, failures) = self.gatherer.chunks(numbers)?;
+    pub(crate) fn read(
+        &self,
+        numbers: &BTreeSet<ChunkNumber>,
+        memory_bytes: u64,
+    ) -> Result<HashMap<ChunkNumber, HeldChunk>, EngineError> {
+        let (found, failures) = self.gatherer.spilled(numbers, memory_bytes)?;
         self.unless_stopped()?;
         match failures.into_iter().next() {
             Some(error) => Err(StoreError::Shared(error).into()),
