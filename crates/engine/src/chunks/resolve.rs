@@ -23,10 +23,12 @@ pub(crate) struct BasePlace {
     pub(crate) place: ChunkPlace,
 }
 
-/// What was asked for, or the number of regions that would have to be decoded for it, where those are too many.
+/// Result of decoding that may cost too much.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Resolved<T> {
+    /// It was decoded.
     Had(T),
+    /// It was not: so many regions would have to be decoded for it.
     TooMany(usize),
 }
 

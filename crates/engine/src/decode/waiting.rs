@@ -221,7 +221,7 @@ impl Waiting {
         }
     }
 
-    /// Notes that the temporary file cannot be written: from then on all stays in memory. Returns `true` the first time.
+    /// Notes that the temporary file cannot be written: all stays in memory from then on. Returns `true` once.
     pub(super) fn break_spill(&mut self) -> bool {
         !std::mem::replace(&mut self.is_spill_broken, true)
     }

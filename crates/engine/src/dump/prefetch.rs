@@ -74,11 +74,8 @@ impl PortionGroup {
     /// Tells whether some content lies in region deltas.
     pub(super) fn has_deltas(&self, chunks: &ChunkSource<'_>) -> bool {
         let regions: BTreeSet<Address> = self.portions.iter().filter_map(|portion| portion.region).collect();
-        regions.into_iter().any(|address| {
-            // What cannot be read is told where its content is read.
-            let Ok(reader) = chunks.reader(address.container) else { return false };
-            reader.index().regions().get(address.region).is_some_and(|entry| !entry.bases.is_empty())
-        })
+        // What cannot be read is told where its content is read.
+        regions.into_iter().any(|address| chunks.has_bases(address).unwrap_or(false))
     }
 
     /// Returns the chunks of its content.

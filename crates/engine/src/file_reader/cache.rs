@@ -1,9 +1,9 @@
 //! Decoded content that readers keep: regions in memory, and in temporary files what was decoded together.
 //!
-//! Of a snapshot that is old, one region may hang on hundreds: its bases lie in many others, theirs in still more. For
-//! such a one what follows it in the file is decoded too, by one plan, as a restore does it: about as many regions as it
-//! hangs on, so that of what is decoded about half is wanted. Chunks so had are kept in a temporary file, for they may
-//! be more than memory holds, and whoever goes on reading finds them there.
+//! A region of an old snapshot may hang on hundreds: its bases lie in many others, theirs in still more. For such a one
+//! the content that follows it in the file is decoded too, by one plan, as a restore does it: about as many regions as
+//! it hangs on, so that of those decoded about half are wanted. Chunks so had are kept in a temporary file, for they
+//! may be more than memory holds, and whoever goes on reading finds them there.
 
 use crate::Resources;
 use crate::chunks::{ChunkSource, RegionCache};
@@ -24,8 +24,9 @@ const REFUSED_MAX: usize = 1 << 16;
 
 /// Decoded content that readers of files keep and share.
 ///
-/// It is bounded in memory, and in temporary files by eight times as much, at most by 1 GiB. Those have no name, are
-/// sealed under a key that is never written, and lie where those of the [`Resources`] do.
+/// It is bounded in memory, and in temporary files by eight times as much, at most by 1 GiB; what waits for its bases
+/// while it is decoded comes beside. Those files have no name, are sealed under a key that is never written, and lie
+/// where those of the [`Resources`] do. Where they have no room, their content is in memory, within the same bound.
 #[derive(Clone, Debug)]
 pub struct ReaderCache(Arc<Shared>);
 
@@ -50,7 +51,7 @@ type Key = (u64, ChunkNumber);
 #[derive(Debug, Default)]
 struct Kept {
     chunks: HashMap<Key, Arc<HeldChunk>>,
-    /// What was decoded together, oldest first: a file each, so that its room is free when it goes.
+    /// Groups of chunks that were decoded together, oldest first: a file each, so that its room is free when it goes.
     groups: VecDeque<(Vec<Key>, u64)>,
     bytes: u64,
     /// Chunks that did not come when they were wanted: they, or what they hang on, are damaged.
@@ -65,8 +66,8 @@ pub(super) struct SourceCache {
 }
 
 impl ReaderCache {
-    /// An empty cache that keeps at most `region_bytes` of decoded regions in memory. While content is decoded together,
-    /// as much may wait in memory for what it hangs on.
+    /// An empty cache that keeps at most `region_bytes` of decoded regions in memory. As much may wait in memory for
+    /// bases while content is decoded together.
     pub fn new(region_bytes: usize, resources: &Resources) -> Self {
         Self(Arc::new(Shared {
             regions: RegionCache::new(region_bytes),
@@ -121,7 +122,8 @@ impl SourceCache {
         lock(&self.cache.0.turn)
     }
 
-    /// Decodes these chunks together and keeps them. What cannot be had is refused from then on.
+    /// Decodes these chunks of so many bytes together, and keeps them in place of what was decoded first. What cannot
+    /// be had is refused from then on.
     ///
     /// # Errors
     /// A worker went away.
@@ -130,27 +132,23 @@ impl SourceCache {
         chunks: &Arc<ChunkSource<'_>>,
         manifest: &Manifest,
         wanted: &BTreeSet<ChunkNumber>,
+        bytes: u64,
     ) -> Result<(), StoreError> {
-        let Shared { resources, waiting_bytes, .. } = &*self.cache.0;
+        let Shared { resources, waiting_bytes, kept_bytes_max, kept, .. } = &*self.cache.0;
+        lock(kept).keep_within(kept_bytes_max.saturating_sub(bytes));
         let (found, _) = std::thread::scope(|scope| {
             let (chunks, folder) = (chunks.clone(), resources.scratch_of(chunks.repository()));
             Gatherer::start(scope, resources.fetches, chunks, manifest, *waiting_bytes, folder, resources)?
                 .spilled(wanted, 0)
         })?;
-        lock(&self.cache.0.kept).add(self.source, wanted, found, self.cache.0.kept_bytes_max);
+        lock(kept).add(self.source, wanted, found);
         Ok(())
     }
 }
 
 impl Kept {
-    /// Adds what was decoded of what was wanted of a source; drops what was decoded first of all.
-    fn add(
-        &mut self,
-        source: u64,
-        wanted: &BTreeSet<ChunkNumber>,
-        found: HashMap<ChunkNumber, HeldChunk>,
-        bytes_max: u64,
-    ) {
+    /// Adds what was decoded of what was wanted of a source.
+    fn add(&mut self, source: u64, wanted: &BTreeSet<ChunkNumber>, found: HashMap<ChunkNumber, HeldChunk>) {
         let missing = wanted.len() - found.len();
         if self.refused.len() + missing > REFUSED_MAX {
             self.refused.clear();
@@ -161,6 +159,10 @@ impl Kept {
         self.groups.push_back((found.keys().map(|number| (source, *number)).collect(), bytes));
         self.chunks.extend(found.into_iter().map(|(number, held)| ((source, number), Arc::new(held))));
         self.bytes += bytes;
+    }
+
+    /// Drops what was decoded first, until there are at most so many bytes.
+    fn keep_within(&mut self, bytes_max: u64) {
         while self.bytes > bytes_max
             && let Some((keys, bytes)) = self.groups.pop_front()
         {

@@ -304,7 +304,7 @@ impl FileReader<'_> {
             return Ok(());
         }
         let end = offset.saturating_add(cache.group_bytes_max()).min(self.size);
-        let (mut wanted, mut addresses) = (BTreeSet::new(), BTreeSet::new());
+        let (mut wanted, mut addresses, mut bytes) = (BTreeSet::new(), BTreeSet::new(), 0);
         while offset < end && addresses.len() <= regions {
             // What cannot be read is told to whoever gets there.
             let Ok(Some((extent, ends))) = lock(&self.extents).at(chunks, offset) else { break };
@@ -314,14 +314,14 @@ impl FileReader<'_> {
                 let Ok((container, place)) = chunks.place_of(number) else { break };
                 let address = Address { container, region: place.region };
                 let Ok(has_bases) = chunks.has_bases(address) else { break };
-                if has_bases {
-                    wanted.insert(number);
+                if has_bases && wanted.insert(number) {
+                    bytes += u64::from(place.chunk.length);
                     addresses.insert(address);
                 }
             }
             offset = ends;
         }
-        cache.gather(chunks, manifest, &wanted)
+        cache.gather(chunks, manifest, &wanted, bytes)
     }
 }
 

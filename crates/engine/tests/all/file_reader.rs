@@ -73,8 +73,8 @@ fn a_recipe_of_many_parts_is_read_anywhere_in_the_newest_snapshot_and_in_an_olde
     assert!(has_parts, "1300 pieces do not stand in the entry itself");
 }
 
-/// The oldest of four versions of a file of 6 MiB whose pieces change a little, and change places, so that each stored region of the oldest
-/// hangs on most others.
+/// The oldest of four versions of a file of 6 MiB whose pieces change a little, and change places, so that each region
+/// of it hangs on most others.
 fn shuffled() -> (Sandbox, Arc<Recorder<SimulatedDisk>>, (SnapshotId, Vec<u8>)) {
     const PIECE: usize = 12 << 10;
     const PIECES: usize = 512;
