@@ -18,11 +18,11 @@ use siltstone_store::StoreError;
 use siltstone_store::config::older::OlderRecord;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
-use siltstone_store::storage::{CACHE_BYTES_DEFAULT, Cached, Latency, Storage};
+use siltstone_store::storage::{CACHE_BYTES_DEFAULT, Cached, Latency, Prefetching, Storage};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::ops::{Deref, DerefMut};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -254,6 +254,19 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
     }))
 }
 
+/// Has a place over a network asked at once for what the same command line asked for first when it was run before.
+fn prefetching(storage: Arc<dyn Storage>, context: &Context) -> Arc<dyn Storage> {
+    let is_distant = storage.capabilities().latency == Latency::Network;
+    match context.cache_folder().filter(|_| is_distant) {
+        Some(cache) => {
+            let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+            let purpose = words.join(OsStr::from_bytes(b"\0"));
+            Arc::new(Prefetching::start(storage, &cache.join("first-requests"), purpose.as_bytes()))
+        }
+        None => storage,
+    }
+}
+
 fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Password), CliError> {
     let place = place(&context.options)?;
     let answered = context.answer.get().map(|password| PasswordSource::Answered(password.clone()));
@@ -272,7 +285,7 @@ fn unlock_at(
     prompt: &str,
     hint: Option<String>,
 ) -> Result<(Opened, Password), CliError> {
-    let storage = place::open(place, context)?;
+    let storage = prefetching(place::open(place, context)?, context);
     let open = open_options(context, &storage, hint)?;
     let mut found = find(storage)?;
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };

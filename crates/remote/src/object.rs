@@ -44,7 +44,7 @@ use std::future::Future;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 
@@ -225,12 +225,24 @@ impl ObjectStorage {
         &self,
         work: impl Future<Output = Result<T, StorageError>> + Send + 'static,
     ) -> Result<T, StorageError> {
+        self.outcome(&self.begin(work))
+    }
+
+    /// Begins work on the runtime, whose outcome is waited for later.
+    fn begin<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, StorageError>> + Send + 'static,
+    ) -> Receiver<Result<T, StorageError>> {
         let (sender, receiver) = sync_channel(1);
         self.spawn(async move {
-            // The receiver waits.
+            // One that nobody waits for any more is nobody's.
             let _ = sender.send(work.await);
         });
-        receiver.recv().unwrap_or_else(|_| Err(self.requests.broken_off()))
+        receiver
+    }
+
+    fn outcome<T>(&self, work: &Receiver<Result<T, StorageError>>) -> Result<T, StorageError> {
+        work.recv().unwrap_or_else(|_| Err(self.requests.broken_off()))
     }
 }
 
@@ -343,6 +355,18 @@ impl Storage for ObjectStorage {
         }
         let (requests, name, bytes) = (Arc::clone(&self.requests), *name, Bytes::copy_from_slice(bytes));
         self.wait(async move { requests.create(&name, bytes).await })
+    }
+
+    fn create_and_list(
+        &self,
+        name: &ObjectName,
+        bytes: &[u8],
+        what: Listing,
+    ) -> (Result<(), StorageError>, Result<Vec<ObjectMeta>, StorageError>) {
+        let requests = Arc::clone(&self.requests);
+        let listed = self.begin(async move { requests.list(what, None).await });
+        let created = self.create(name, bytes);
+        (created, self.outcome(&listed))
     }
 
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {

@@ -11,7 +11,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use crate::error::StoreError;
-use crate::storage::{ObjectName, Storage, StorageError};
+use crate::storage::{Listing, ObjectMeta, ObjectName, Storage, StorageError};
 
 /// Times that an object is sent whose answer was lost and which is not there.
 const CREATE_ATTEMPTS_MAX: u32 = 3;
@@ -31,9 +31,30 @@ pub(crate) enum Created {
 /// Those of the storage that tell that nothing was done; [`StoreError::OutcomeUnknown`] if the object may be there, or
 /// may come to be.
 pub(crate) fn create_ours(storage: &dyn Storage, name: &ObjectName, object: &[u8]) -> Result<Created, StoreError> {
+    ours(storage, name, object, storage.create(name, object))
+}
+
+/// Creates an object as [`create_ours`] does, and lists others, at the same time where that saves a round trip.
+pub(crate) fn create_ours_and_list(
+    storage: &dyn Storage,
+    name: &ObjectName,
+    object: &[u8],
+    what: Listing,
+) -> (Result<Created, StoreError>, Result<Vec<ObjectMeta>, StorageError>) {
+    let (created, listed) = storage.create_and_list(name, object, what);
+    (ours(storage, name, object, created), listed)
+}
+
+/// Finds out what came of creating an object, given the first answer.
+fn ours(
+    storage: &dyn Storage,
+    name: &ObjectName,
+    object: &[u8],
+    mut answer: Result<(), StorageError>,
+) -> Result<Created, StoreError> {
     let mut doubt = None;
-    for _ in 0..CREATE_ATTEMPTS_MAX {
-        let error = match storage.create(name, object) {
+    for attempt in 1..=CREATE_ATTEMPTS_MAX {
+        let error = match answer {
             Ok(()) => return Ok(Created::Ours),
             Err(error @ StorageError::OutcomeUnknown { .. }) => return Err(unknown(name, &error)),
             Err(error) if leaves_doubt(storage, &error) => error,
@@ -48,6 +69,10 @@ pub(crate) fn create_ours(storage: &dyn Storage, name: &ObjectName, object: &[u8
             Ok(_) | Err(_) => {}
         }
         doubt.get_or_insert(error);
+        if attempt == CREATE_ATTEMPTS_MAX {
+            break;
+        }
+        answer = storage.create(name, object);
     }
     Err(doubt.map_or_else(|| StorageError::NotFound { name: *name }.into(), |first| unknown(name, &first)))
 }

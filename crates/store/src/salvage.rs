@@ -53,11 +53,11 @@ pub fn commit_beyond(
     before.manifest.sequence = last;
     let mut next = manifest;
     next.lease = None;
-    let first = commit_after(repository, Some(&before), next, now, ReserveUse::Keep, None)?;
+    let mut first = commit_after(repository, Some(&before), next, now, ReserveUse::Keep, None)?;
     first.settle(repository, false, &BTreeSet::new())?;
     // What is replaced goes next. Were it the predecessor, its name would be free for a request that comes late.
     let unchanged = first.stored.manifest.clone();
-    let second = commit_after(repository, Some(&first.stored), unchanged, now, ReserveUse::Keep, None)?;
+    let mut second = commit_after(repository, Some(&first.stored), unchanged, now, ReserveUse::Keep, None)?;
     second.settle(repository, true, &BTreeSet::new())?;
     Ok(second.stored)
 }

@@ -10,7 +10,7 @@ use super::newest::read_either;
 use super::parts::{self, PartNames, StoredParts};
 use super::reserve::from_reserve;
 use super::{ReserveUse, StoredManifest, newest_manifest};
-use crate::created::{Created, create_ours};
+use crate::created::{Created, create_ours, create_ours_and_list};
 use crate::manifest::{BODY_BYTES_MAX, Manifest, ManifestRoot};
 use crate::repository::Repository;
 use crate::sealed::{ObjectKind, seal_object};
@@ -24,6 +24,8 @@ pub(crate) struct Committed {
     /// The size of the reserve, if it was used up.
     pub(crate) reserve_spent: Option<u64>,
     object: Vec<u8>,
+    /// What came of its second copy, if that was tried.
+    copied: Option<Result<Created, StoreError>>,
     /// Objects of manifests before the predecessor.
     older: Vec<ObjectName>,
 }
@@ -67,10 +69,14 @@ pub(crate) fn commit_after(
     let (hash, object_bytes) = (*blake3::hash(&object).as_bytes(), object.len() as u64);
     // The newest number and the one before are never free, but an older one may be: whoever slept for so long, or whose
     // request came so late, finds the newer ones now.
-    let listed = listed(repository, &manifest).map_err(|error| StoreError::outcome_unknown(&name, &error))?;
+    let (copied, listed) = copy_and_list(repository, &manifest, &object);
+    let listed = listed.map_err(|error| StoreError::outcome_unknown(&name, &error))?;
     if is_overtaken(&manifest, &listed) && !is_built_on(repository, previous, &manifest, hash)? {
         // Where it cannot be taken back it stays, below the predecessor, where nothing reads it.
         if repository.may_delete() {
+            if matches!(copied, Some(Ok(Created::Ours))) {
+                repository.storage().delete(&Original::Manifest(manifest.series, manifest.sequence).copy())?;
+            }
             repository.storage().delete(&name)?;
             repository.storage().barrier()?;
         }
@@ -84,17 +90,25 @@ pub(crate) fn commit_after(
     let hurt = before.hurt.intersection(&table.ids()).copied().collect();
     let stored = StoredManifest { manifest, object_bytes, hash, from_copy: None, parts: StoredParts { table, hurt } };
     repository.note_manifest(&stored);
-    Ok(Committed { stored, reserve_spent, object, older })
+    Ok(Committed { stored, reserve_spent, object, copied, older })
 }
 
-/// Lists the manifests of the series. Copies are listed where that costs little: they tell nothing more, unless two
-/// originals in a row were lost.
-fn listed(repository: &Repository, manifest: &Manifest) -> Result<Vec<ObjectMeta>, StorageError> {
-    let mut listed = repository.storage().list(Listing::Manifests(manifest.series))?;
+/// Lists the manifests of the series after a commit. Their copies are listed where that costs little: they tell nothing
+/// more, unless two originals in a row were lost. At a distance the copy of this one is written meanwhile, which saves a
+/// round trip.
+fn copy_and_list(
+    repository: &Repository,
+    manifest: &Manifest,
+    object: &[u8],
+) -> (Option<Result<Created, StoreError>>, Result<Vec<ObjectMeta>, StorageError>) {
+    let (storage, series) = (repository.storage(), manifest.series);
     if repository.is_near() {
-        listed.extend(repository.storage().list(Listing::ManifestCopies(manifest.series))?);
+        let both = storage.list_both([Listing::Manifests(series), Listing::ManifestCopies(series)]);
+        return (None, both.map(|both| both.concat()));
     }
-    Ok(listed)
+    let copy = Original::Manifest(series, manifest.sequence).copy();
+    let (copied, listed) = create_ours_and_list(storage, &copy, object, Listing::Manifests(series));
+    (Some(copied), listed)
 }
 
 /// Tells whether there is a manifest beyond this one, or a copy of another one of its number: its own has none yet.
@@ -146,21 +160,24 @@ fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ObjectN
 }
 
 impl Committed {
-    /// Writes the second copy, and then removes older manifests, and parts that they alone name: `parts`. Returns
+    /// Writes the second copy if that was not done, and then removes older manifests, and parts that they alone name: `parts`. Returns
     /// whether it removed them. The commit stands whatever comes of this: where there is no room for the copy, or
     /// another one lies there, the older ones stay, and the next commit has both places again. At a distance they stay,
     /// too, unless the commit is the last of its run; and wherever nothing may be deleted.
     pub(crate) fn settle(
-        &self,
+        &mut self,
         repository: &Repository,
         is_last: bool,
         parts: &BTreeSet<PartId>,
     ) -> Result<bool, StoreError> {
         let (storage, manifest) = (repository.storage(), &self.stored.manifest);
-        let copy = Original::Manifest(manifest.series, manifest.sequence).copy();
+        let copy = || {
+            let name = Original::Manifest(manifest.series, manifest.sequence).copy();
+            create_ours(storage, &name, &self.object)
+        };
         let older = [self.older.clone(), parts::places(manifest.series, parts.iter().copied())].concat();
         let removes = !older.is_empty() && repository.may_delete() && (is_last || repository.is_near());
-        let removes = create_ours(storage, &copy, &self.object)? == Created::Ours && removes;
+        let removes = self.copied.take().unwrap_or_else(copy)? == Created::Ours && removes;
         if removes {
             storage.delete_many(&older)?;
         }

@@ -330,7 +330,7 @@ impl<'r> SeriesWriter<'r> {
         next.listed |= self.repository.may_amend();
         let names = Some(&self.part_names).filter(|_| self.expected.is_none());
         let committed = commit_after(self.repository, Some(&self.stored), next, now, self.reserve, names);
-        let committed = match &self.expected {
+        let mut committed = match &self.expected {
             Some(_) => committed.map_err(|error| who_was_faster(self.repository, self.series(), error))?,
             None => committed?,
         };
@@ -341,7 +341,7 @@ impl<'r> SeriesWriter<'r> {
             self.renewals = Some(renewals);
         }
         self.reserve_spent = self.reserve_spent.or(committed.reserve_spent);
-        settle(self.repository, &committed, !keep_lease, &self.stored, &mut self.older_parts);
+        settle(self.repository, &mut committed, !keep_lease, &self.stored, &mut self.older_parts);
         self.stored = committed.stored;
         if !keep_lease && let Some(renewals) = self.renewals.take() {
             renewals.end(self.repository.storage());
@@ -475,7 +475,7 @@ impl Found {
 /// commit stands; what cannot be tidied up now the next writer removes.
 fn settle(
     repository: &Repository,
-    committed: &Committed,
+    committed: &mut Committed,
     is_last: bool,
     predecessor: &StoredManifest,
     older_parts: &mut BTreeSet<PartId>,
@@ -513,12 +513,12 @@ impl Taken {
         let number = before.map_or(1, |stored| stored.manifest.sequence + 1);
         leased.lease = Some(request.lease(number, renewals.is_some()));
         let leased = commit_after(repository, before, leased, request.now, request.reserve, None);
-        let leased = leased.map_err(|error| who_was_faster(repository, series, error))?;
+        let mut leased = leased.map_err(|error| who_was_faster(repository, series, error))?;
         if let Some(renewals) = &renewals {
             renewals.begin(number);
         }
         match before {
-            Some(before) => settle(repository, &leased, false, before, &mut older_parts),
+            Some(before) => settle(repository, &mut leased, false, before, &mut older_parts),
             None => drop(leased.settle(repository, false, &BTreeSet::new())),
         }
         // Where the record may not be written, a writer that may does so later.

@@ -188,6 +188,19 @@ impl Storage for Cached {
         Ok(())
     }
 
+    fn create_and_list(
+        &self,
+        name: &ObjectName,
+        bytes: &[u8],
+        what: Listing,
+    ) -> (Result<(), StorageError>, Result<Vec<ObjectMeta>, StorageError>) {
+        let (created, listed) = self.inner.create_and_list(name, bytes, what);
+        if created.is_ok() {
+            self.keep(name, bytes);
+        }
+        (created, listed)
+    }
+
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
         self.folder.drop(name);
         self.inner.delete(name)

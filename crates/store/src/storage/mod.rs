@@ -20,6 +20,7 @@ mod disk;
 mod error;
 mod health;
 mod name;
+mod prefetching;
 mod recorder;
 mod request;
 pub mod scheduled;
@@ -38,6 +39,7 @@ pub use name::{
     CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original,
     RESERVE_MANIFESTS, Replaced, TEMPORARIES,
 };
+pub use prefetching::Prefetching;
 pub use recorder::{NameKind, ObjectCalls, Recorder, StorageCalls};
 pub use request::{Part, ReadRequest};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};
@@ -108,6 +110,17 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Writes a new object, whole, durable on return; [`StorageError::AlreadyExists`] if the name is taken.
     fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError>;
+
+    /// Creates an object and lists others, as [`Storage::create`] and [`Storage::list`] do, at the same time where that
+    /// saves a round trip: the list may or may not have the object.
+    fn create_and_list(
+        &self,
+        name: &ObjectName,
+        bytes: &[u8],
+        what: Listing,
+    ) -> (Result<(), StorageError>, Result<Vec<ObjectMeta>, StorageError>) {
+        (self.create(name, bytes), self.list(what))
+    }
 
     /// Removes an object; fine if it is already gone.
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError>;
@@ -220,6 +233,15 @@ impl<T: Storage + ?Sized> Storage for Arc<T> {
 
     fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
         (**self).create(name, bytes)
+    }
+
+    fn create_and_list(
+        &self,
+        name: &ObjectName,
+        bytes: &[u8],
+        what: Listing,
+    ) -> (Result<(), StorageError>, Result<Vec<ObjectMeta>, StorageError>) {
+        (**self).create_and_list(name, bytes, what)
     }
 
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {

@@ -319,7 +319,7 @@ impl ObjectName {
 }
 
 /// A listing: the objects to list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Listing {
     /// Every object of the repository, whatever its kind.
     All,

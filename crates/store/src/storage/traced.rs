@@ -96,6 +96,23 @@ impl<S: Storage> Storage for Traced<S> {
         logged("create", name, || self.inner.create(name, bytes), |()| bytes.len() as u64)
     }
 
+    fn create_and_list(
+        &self,
+        name: &ObjectName,
+        bytes: &[u8],
+        what: Listing,
+    ) -> (Result<(), StorageError>, Result<Vec<ObjectMeta>, StorageError>) {
+        let object = format_args!("{name}, list {what:?}");
+        let mut listed = None;
+        let both = || {
+            let (created, found) = self.inner.create_and_list(name, bytes, what);
+            listed = Some(found);
+            created
+        };
+        let created = logged("create", &object, both, |()| bytes.len() as u64);
+        (created, listed.unwrap_or_else(|| self.inner.list(what)))
+    }
+
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
         logged("delete", name, || self.inner.delete(name), |()| 0)
     }
