@@ -18,7 +18,7 @@ use siltstone_store::StoreError;
 use siltstone_store::config::older::OlderRecord;
 use siltstone_store::keys::KeyLabel;
 use siltstone_store::repository::{OpenOptions, Repository, find};
-use siltstone_store::storage::{CACHE_BYTES_DEFAULT, Cached, Latency, Prefetching, Storage};
+use siltstone_store::storage::{CACHE_BYTES_DEFAULT, Cached, Latency, Prefetch, Storage};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::ops::{Deref, DerefMut};
@@ -255,13 +255,13 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
 }
 
 /// Has a place over a network asked at once for what the same command line asked for first when it was run before.
-fn prefetching(storage: Arc<dyn Storage>, context: &Context) -> Arc<dyn Storage> {
+fn with_prefetch(storage: Arc<dyn Storage>, context: &Context) -> Arc<dyn Storage> {
     let is_distant = storage.capabilities().latency == Latency::Network;
     match context.cache_folder().filter(|_| is_distant) {
         Some(cache) => {
             let words: Vec<OsString> = std::env::args_os().skip(1).collect();
             let purpose = words.join(OsStr::from_bytes(b"\0"));
-            Arc::new(Prefetching::start(storage, &cache.join("first-requests"), purpose.as_bytes()))
+            Arc::new(Prefetch::start(storage, &cache.join("first-requests"), purpose.as_bytes()))
         }
         None => storage,
     }
@@ -285,7 +285,7 @@ fn unlock_at(
     prompt: &str,
     hint: Option<String>,
 ) -> Result<(Opened, Password), CliError> {
-    let storage = prefetching(place::open(place, context)?, context);
+    let storage = with_prefetch(place::open(place, context)?, context);
     let open = open_options(context, &storage, hint)?;
     let mut found = find(storage)?;
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };

@@ -94,8 +94,8 @@ pub(crate) fn commit_after(
 }
 
 /// Lists the manifests of the series after a commit. Their copies are listed where that costs little: they tell nothing
-/// more, unless two originals in a row were lost. At a distance the copy of this one is written meanwhile, which saves a
-/// round trip.
+/// more, unless two originals in a row were lost. At a distance the copy of this one is written at the same time, which
+/// saves a round trip.
 fn copy_and_list(
     repository: &Repository,
     manifest: &Manifest,
@@ -160,10 +160,10 @@ fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ObjectN
 }
 
 impl Committed {
-    /// Writes the second copy if that was not done, and then removes older manifests, and parts that they alone name: `parts`. Returns
-    /// whether it removed them. The commit stands whatever comes of this: where there is no room for the copy, or
-    /// another one lies there, the older ones stay, and the next commit has both places again. At a distance they stay,
-    /// too, unless the commit is the last of its run; and wherever nothing may be deleted.
+    /// Writes the second copy if that was not done, and then removes older manifests, and parts that they alone name:
+    /// `parts`. Returns whether it removed them. The commit stands whatever comes of this: where there is no room for
+    /// the copy, or another one lies there, the older ones stay, and the next commit has both places again. At a
+    /// distance they stay, too, unless the commit is the last of its run; and wherever nothing may be deleted.
     pub(crate) fn settle(
         &mut self,
         repository: &Repository,

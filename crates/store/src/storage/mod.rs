@@ -20,7 +20,7 @@ mod disk;
 mod error;
 mod health;
 mod name;
-mod prefetching;
+mod prefetch;
 mod recorder;
 mod request;
 pub mod scheduled;
@@ -39,7 +39,7 @@ pub use name::{
     CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original,
     RESERVE_MANIFESTS, Replaced, TEMPORARIES,
 };
-pub use prefetching::Prefetching;
+pub use prefetch::Prefetch;
 pub use recorder::{NameKind, ObjectCalls, Recorder, StorageCalls};
 pub use request::{Part, ReadRequest};
 pub use simulated::{Damage, Failure, Fault, SimulatedDisk};

@@ -3,13 +3,13 @@
 mod cached;
 mod crash;
 mod disk;
-mod prefetching;
+mod prefetch;
 mod recorder;
 
 use super::conformance::{
     OTHER_SERIES, SERIES, container, exists, foreign_container, key, manifest, metadata_container,
 };
-use super::{Cached, Disk, ObjectName, Prefetching, Recorder, SimulatedDisk, SimulatedRemote, Storage, Traced};
+use super::{Cached, Disk, ObjectName, Prefetch, Recorder, SimulatedDisk, SimulatedRemote, Storage, Traced};
 use std::sync::Arc;
 
 /// Does a contract on each kind of storage.
@@ -23,7 +23,7 @@ fn every_storage(contract: fn(&dyn Storage)) {
     contract(&Cached::open(Arc::new(SimulatedDisk::new()), cache.path(), 1 << 20).unwrap());
     // The second run on another place expects what the first one saw.
     for _ in 0..2 {
-        contract(&Prefetching::start(Arc::new(SimulatedRemote::new()), cache.path(), b"contract"));
+        contract(&Prefetch::start(Arc::new(SimulatedRemote::new()), cache.path(), b"contract"));
     }
 }
 

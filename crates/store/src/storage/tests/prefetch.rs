@@ -1,7 +1,7 @@
 //! What is sent ahead changes no answer, and is no request more.
 
 use crate::ids::SeriesId;
-use crate::storage::{Listing, ObjectName, Prefetching, ReadRequest, SimulatedRemote, Storage, StorageError, Trouble};
+use crate::storage::{Listing, ObjectName, Prefetch, ReadRequest, SimulatedRemote, Storage, StorageError, Trouble};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -33,9 +33,9 @@ impl Scene {
     }
 
     /// Begins a run, when nothing was asked for yet.
-    fn run(&self, purpose: &str) -> Prefetching {
+    fn run(&self, purpose: &str) -> Prefetch {
         self.place.set_trouble(Trouble::None);
-        Prefetching::start(Arc::new(self.place.clone()), &self.cache.path().join("requests"), purpose.as_bytes())
+        Prefetch::start(Arc::new(self.place.clone()), &self.cache.path().join("requests"), purpose.as_bytes())
     }
 
     /// The requests of the place, sorted, once there are so many; or as many as there are after some time.
@@ -124,6 +124,19 @@ fn after_a_write_all_is_asked_for_anew() {
     assert!(listed.iter().any(|object| object.name == manifest(3)), "its own write is seen");
     next.delete(&manifest(3)).expect("deleted");
     assert!(next.read(&manifest(3), 100).expect_err("gone").is_not_found());
+}
+
+/// A writer that begins in between would be taken for a manifest that was lost.
+#[test]
+fn a_manifest_is_read_after_the_containers_that_it_is_held_against_were_listed() {
+    let scene = Scene::new();
+    open(&scene.run("a"), 2);
+    let next = scene.run("a");
+    scene.requests(6);
+    scene.place.create(&manifest(3), b"a lease").expect("created");
+    next.list_containers(SERIES).expect("listed");
+    let listed = next.list_both(MANIFESTS).expect("listed").concat();
+    assert!(listed.iter().any(|object| object.name == manifest(3)), "{listed:?}");
 }
 
 #[test]

@@ -8,8 +8,8 @@
 //! it read.
 //!
 //! The file is a guess and holds names only. Each answer comes from the place, was asked for after the run began, is
-//! given once, and is gone after some seconds or with the first write. What was not expected is asked for as if nothing
-//! had been. Containers are none of it: they are listed before the manifest is read that is to be held against them.
+//! given once, and is gone after some seconds, with the first write, and when containers are listed: these are held
+//! against a manifest that is read later. What was not expected is asked for as if nothing had been.
 
 use super::{Capabilities, Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
 use crate::ids::SeriesId;
@@ -36,20 +36,20 @@ const FILE_BYTES_MAX: u64 = 4096;
 
 /// A [`Storage`] that sends ahead what the run before with the same purpose asked for first.
 #[derive(Debug)]
-pub struct Prefetching {
+pub struct Prefetch {
     inner: Arc<dyn Storage>,
     /// What runs of this purpose ask for first.
-    own: Page,
+    own: RequestsFile,
     /// What any run asks for first: the requests that open the repository.
-    common: Page,
+    common: RequestsFile,
     began: Instant,
     state: Mutex<State>,
 }
 
 /// A file with the first requests of a run.
 #[derive(Debug)]
-struct Page {
-    file: PathBuf,
+struct RequestsFile {
+    path: PathBuf,
     /// Its first line, a hash of the purpose: purposes may share a file, and the last one has it.
     heading: String,
 }
@@ -62,8 +62,8 @@ struct State {
     asked: Vec<Request>,
     /// Objects that follow each other under numbers.
     numbers: BTreeMap<Chain, Numbers>,
-    /// True after the first write: the requests that follow are none of the first.
-    has_written: bool,
+    /// True after a write or the listing of other objects: the requests that follow are none of the first.
+    has_ended: bool,
 }
 
 /// A request that can be sent ahead.
@@ -182,7 +182,7 @@ impl Chain {
 
 impl State {
     fn note(&mut self, request: Request) {
-        if self.has_written || self.asked.len() >= REQUESTS_MAX || self.asked.contains(&request) {
+        if self.has_ended || self.asked.len() >= REQUESTS_MAX || self.asked.contains(&request) {
             return;
         }
         self.asked.push(request);
@@ -222,13 +222,13 @@ impl State {
     }
 }
 
-impl Prefetching {
+impl Prefetch {
     /// Sends ahead what the run before with this purpose asked `inner` for. `folder` keeps that, for all places and
     /// purposes; it need not be there. `purpose` may be anything that is the same when the same requests are likely.
     pub fn start(inner: Arc<dyn Storage>, folder: &Path, purpose: &[u8]) -> Self {
         let location = inner.location();
-        let page = |purpose: &[u8]| Page::new(folder, &[location.as_bytes(), purpose]);
-        let (own, common) = (page(purpose), page(b""));
+        let file = |purpose: &[u8]| RequestsFile::new(folder, &[location.as_bytes(), purpose]);
+        let (own, common) = (file(purpose), file(b""));
         let expected = Some(own.read()).filter(|requests| !requests.is_empty()).unwrap_or_else(|| common.read());
         let sent = expected.into_iter().filter_map(|request| {
             let place = Arc::clone(&inner);
@@ -243,7 +243,7 @@ impl Prefetching {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request, and waits for its answer if it was sent ahead. `None` if it is to be asked for now: one that was
+    /// Notes a request, and waits for its answer if it was sent ahead. `None` if it is to be asked for now: what was
     /// not found may have come since.
     fn answer(&self, request: Option<Request>) -> Option<Result<Answer, StorageError>> {
         let request = request?;
@@ -272,22 +272,27 @@ impl Prefetching {
     }
 
     fn listed(&self, what: Listing) -> Option<Result<Vec<ObjectMeta>, StorageError>> {
-        match self.answer(Request::list(what))? {
+        let request = Request::list(what);
+        if request.is_none() {
+            self.end();
+        }
+        match self.answer(request)? {
             Ok(Answer::Listed(objects)) => Some(Ok(objects)),
             Ok(Answer::Object(_)) => None,
             Err(error) => Some(Err(error)),
         }
     }
 
-    /// Gives up answers that were not asked for: what this run writes must be seen by what it asks for next.
-    fn begin_writing(&self) {
+    /// Gives up answers that were not asked for: what this run writes must be seen by what it asks for next, and who
+    /// has listed containers must read a manifest after that.
+    fn end(&self) {
         let mut state = self.state();
-        state.has_written = true;
+        state.has_ended = true;
         state.sent.clear();
     }
 }
 
-impl Drop for Prefetching {
+impl Drop for Prefetch {
     /// Keeps the first requests for the next run.
     fn drop(&mut self) {
         let mut expected = self.state().expected();
@@ -297,20 +302,20 @@ impl Drop for Prefetching {
     }
 }
 
-impl Page {
+impl RequestsFile {
     fn new(folder: &Path, purpose: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new();
         for word in purpose {
             hasher.update(&(word.len() as u64).to_le_bytes()).update(word);
         }
         let heading = hasher.finalize().to_hex().to_string();
-        Self { file: folder.join(heading.get(..2).unwrap_or_default()), heading }
+        Self { path: folder.join(heading.get(..2).unwrap_or_default()), heading }
     }
 
     /// The requests in the file; none if it is not there, is of another purpose, or makes no sense.
     fn read(&self) -> Vec<Request> {
         let mut text = String::new();
-        let read = fs::File::open(&self.file).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
+        let read = fs::File::open(&self.path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
         let mut lines = text.lines();
         if read.is_err() || lines.next() != Some(&self.heading) {
             return Vec::new();
@@ -328,16 +333,16 @@ impl Page {
     fn write(&self, requests: &[Request]) -> io::Result<()> {
         let lines = requests.iter().map(|request| format!("{request}\n"));
         let text: String = std::iter::once(format!("{}\n", self.heading)).chain(lines).collect();
-        if let Some(folder) = self.file.parent() {
+        if let Some(folder) = self.path.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        let temporary = self.file.with_extension(std::process::id().to_string());
+        let temporary = self.path.with_extension(std::process::id().to_string());
         fs::write(&temporary, text)?;
-        fs::rename(&temporary, &self.file)
+        fs::rename(&temporary, &self.path)
     }
 }
 
-impl Storage for Prefetching {
+impl Storage for Prefetch {
     fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         self.object(name, bytes_max).unwrap_or_else(|| self.inner.read(name, bytes_max))
     }
@@ -380,7 +385,7 @@ impl Storage for Prefetching {
     }
 
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.begin_writing();
+        self.end();
         self.inner.put(name, bytes)
     }
 
@@ -389,7 +394,7 @@ impl Storage for Prefetching {
     }
 
     fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.begin_writing();
+        self.end();
         self.inner.create(name, bytes)?;
         self.state().note_created(name);
         Ok(())
@@ -401,7 +406,7 @@ impl Storage for Prefetching {
         bytes: &[u8],
         what: Listing,
     ) -> (Result<(), StorageError>, Result<Vec<ObjectMeta>, StorageError>) {
-        self.begin_writing();
+        self.end();
         let (created, listed) = self.inner.create_and_list(name, bytes, what);
         if created.is_ok() {
             self.state().note_created(name);
@@ -410,17 +415,17 @@ impl Storage for Prefetching {
     }
 
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        self.begin_writing();
+        self.end();
         self.inner.delete(name)
     }
 
     fn delete_many(&self, names: &[ObjectName]) -> Result<(), StorageError> {
-        self.begin_writing();
+        self.end();
         self.inner.delete_many(names)
     }
 
     fn renew(&self, name: &ObjectName, before: Option<&ObjectName>) -> Result<(), StorageError> {
-        self.begin_writing();
+        self.end();
         self.inner.renew(name, before)
     }
 
@@ -436,11 +441,12 @@ impl Storage for Prefetching {
     }
 
     fn list_after(&self, what: Listing, after: &ObjectName) -> Result<Vec<ObjectMeta>, StorageError> {
+        self.end();
         self.inner.list_after(what, after)
     }
 
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
-        self.begin_writing();
+        self.end();
         self.inner.remove_unfinished(series, lease_last)
     }
 
