@@ -18,14 +18,16 @@ use crate::storage::{Listing, ObjectMeta, ObjectName, Original, StorageError};
 use crate::{PartId, SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
 
+/// What came of a commit's second copy; `None` if it was not tried yet.
+type Copied = Option<Result<Created, StoreError>>;
+
 /// A commit that stands, and the work that it leaves to do.
 pub(crate) struct Committed {
     pub(crate) stored: StoredManifest,
     /// The size of the reserve, if it was used up.
     pub(crate) reserve_spent: Option<u64>,
     object: Vec<u8>,
-    /// What came of its second copy, if that was tried.
-    copied: Option<Result<Created, StoreError>>,
+    copied: Copied,
     /// Objects of manifests before the predecessor.
     older: Vec<ObjectName>,
 }
@@ -100,7 +102,7 @@ fn copy_and_list(
     repository: &Repository,
     manifest: &Manifest,
     object: &[u8],
-) -> (Option<Result<Created, StoreError>>, Result<Vec<ObjectMeta>, StorageError>) {
+) -> (Copied, Result<Vec<ObjectMeta>, StorageError>) {
     let (storage, series) = (repository.storage(), manifest.series);
     if repository.is_near() {
         let both = storage.list_both([Listing::Manifests(series), Listing::ManifestCopies(series)]);
