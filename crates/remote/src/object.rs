@@ -235,7 +235,7 @@ impl ObjectStorage {
     ) -> Receiver<Result<T, StorageError>> {
         let (sender, receiver) = sync_channel(1);
         self.spawn(async move {
-            // One that nobody waits for any more is nobody's.
+            // The caller waits for it, or has gone.
             let _ = sender.send(work.await);
         });
         receiver

@@ -18,7 +18,7 @@ use crate::storage::{Listing, ObjectMeta, ObjectName, Original, StorageError};
 use crate::{PartId, SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
 
-/// What came of a commit's second copy; `None` if it was not tried yet.
+/// Outcome of writing a commit's second copy; `None` if it was not tried yet.
 type Copied = Option<Result<Created, StoreError>>;
 
 /// A commit that stands, and the work that it leaves to do.

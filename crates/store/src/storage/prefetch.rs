@@ -4,8 +4,8 @@
 //! key slot, which manifest of the series is the newest, the manifest. Each name follows from the answer before. But
 //! most commands are run again and again, and what one asked for the last time tells what it asks for the next time. So
 //! the first requests of a run are noted in a small file of this machine, and the next run with the same purpose sends
-//! them all when it begins. A manifest or a record that the run itself committed is expected in place of the one that
-//! it read.
+//! them all when it begins. One with a purpose that is new sends those that open the repository. A manifest or a config
+//! that the run itself committed is expected in place of the one that it read.
 //!
 //! The file is a guess and holds names only. Each answer comes from the place, was asked for after the run began, is
 //! given once, and is gone after some seconds, with the first write, and when containers are listed: these are held
@@ -27,8 +27,8 @@ use tracing::debug;
 
 /// Requests that are noted of a run.
 const REQUESTS_MAX: usize = 16;
-/// Bytes of an object that is read ahead.
-const BYTES_MAX: u64 = 4 << 20;
+/// Bytes of an object that is read ahead; so many, for each request, may wait beside what `--memory` bounds.
+const BYTES_MAX: u64 = 1 << 20;
 /// Time after which an answer is asked for anew: somebody was asked for a password, or slept.
 const AGE_MAX: Duration = Duration::from_secs(10);
 /// Bytes of the file of a purpose.
@@ -38,9 +38,9 @@ const FILE_BYTES_MAX: u64 = 4096;
 #[derive(Debug)]
 pub struct Prefetch {
     inner: Arc<dyn Storage>,
-    /// What runs of this purpose ask for first.
+    /// First requests of a run with this purpose.
     own: RequestsFile,
-    /// What any run asks for first: the requests that open the repository.
+    /// First requests of any run: those that open the repository.
     common: RequestsFile,
     began: Instant,
     state: Mutex<State>,

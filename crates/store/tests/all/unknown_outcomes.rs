@@ -145,3 +145,28 @@ fn a_commit_is_acknowledged_refused_or_said_to_be_unknown() {
     }
     assert!(unknown_and_done > 0 && unknown_and_not > 0, "{unknown_and_done} done, {unknown_and_not} not");
 }
+
+/// The number that it takes is free, because the manifest that had it was superseded and removed.
+#[test]
+fn a_commit_that_comes_too_late_is_taken_back_with_its_copy() {
+    let place = init();
+    let open = || Repository::open(Arc::new(place.clone()), PASSWORD).expect("it opens");
+    let (slow, quick) = (open(), open());
+    let mut late = acquire(&slow).expect("a lease");
+    let number = late.stored().manifest.sequence + 1;
+    for _ in 0..3 {
+        let mut writer = acquire(&quick).expect("it takes over");
+        let next = writer.manifest().clone();
+        writer.commit(next, false, Time::default()).expect("a commit");
+    }
+    let series = quick.keys().series_id("series");
+    let is_there = || {
+        let both = place.list_both([Listing::Manifests(series), Listing::ManifestCopies(series)]).expect("lists");
+        both.concat().iter().any(|object| object.name.sequence() == Some(number))
+    };
+    assert!(!is_there(), "the number is free");
+    let next = late.manifest().clone();
+    let error = late.commit(next, false, Time::default()).expect_err("others have gone on");
+    assert!(matches!(error, StoreError::Fenced { .. }), "{error}");
+    assert!(!is_there());
+}

@@ -1,4 +1,4 @@
-//! What is sent ahead changes no answer, and is no request more.
+//! Sending requests ahead changes no answer, and makes no request more.
 
 use crate::ids::SeriesId;
 use crate::storage::{Listing, ObjectName, Prefetch, ReadRequest, SimulatedRemote, Storage, StorageError, Trouble};
