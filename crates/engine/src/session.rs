@@ -273,7 +273,7 @@ impl<R: Borrow<Repository>> Session<R> {
     /// # Errors
     /// [`EngineError::MemoryTooSmall`]; those of [`maintain()`].
     pub fn maintain(&self, options: &MaintainOptions) -> Result<MaintainSummary, EngineError> {
-        let resources = self.resources.beside_containers(Command::Maintain, self.repository())?;
+        let resources = self.resources.beside_containers(options.command(), self.repository())?;
         maintain(self.repository(), options, &resources)
     }
 
@@ -287,7 +287,7 @@ impl<R: Borrow<Repository>> Session<R> {
         parity: Option<u8>,
         options: &MaintainOptions,
     ) -> Result<MaintainForecast, EngineError> {
-        let resources = self.resources.beside_containers(Command::Maintain, self.repository())?;
+        let resources = self.resources.beside_containers(options.command(), self.repository())?;
         maintain::forecast(self.repository(), parity, options, &resources)
     }
 

@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::ids::{ChunkNumber, Fingerprint};
 use std::fmt;
 
-pub use siltstone_similar::region::{Codec, RegionDecoder, RegionEncoder, RegionError, ZSTD_LEVEL_DEFAULT};
+pub use siltstone_similar::region::{Codec, Level, RegionDecoder, RegionEncoder, RegionError, ZSTD_LEVEL_DEFAULT};
 
 /// The plain bytes that a region of file chunks is filled to; one longer chunk makes a region of its own.
 pub const DATA_REGION_BYTES_TARGET: usize = 2 << 20;

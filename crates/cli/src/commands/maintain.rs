@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
 use crate::memory;
-use crate::parse::Parity;
+use crate::parse::{Budget, Parity};
 use crate::prices;
 use crate::progress::{Progress, Work};
 use crate::render::{Cost, counted, size};
@@ -13,7 +13,7 @@ use crate::repository::{open, preset};
 use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::maintain::{MaintainOptions, MaintainSummary};
+use siltstone_engine::maintain::{MaintainOptions, MaintainSummary, Recompression};
 use siltstone_engine::protect::ProtectSummary;
 use siltstone_store::repository::Repository;
 
@@ -32,6 +32,12 @@ pub(crate) struct MaintainArgs {
     /// Store what series borrow of others in containers of their own, so that none needs another
     #[arg(long)]
     own: bool,
+
+    /// Encode old containers once more, which makes them smaller and takes long: all of them, or so many bytes of them,
+    /// such as 1G, what only old snapshots need first. At level 12 of zstd, or at that of --compression where it is
+    /// higher (`max`: ten to twenty times as long); what was done at a level is not done again
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, default_missing_value = "unlimited")]
+    recompress: Option<Budget>,
 
     /// Write nothing to the repository, only show what would be done and, at a distance, what it costs: all is done on
     /// the side, in a temporary file, so that it takes as long and needs as much room there
@@ -54,6 +60,7 @@ struct SummaryMessage {
     deltas_kept: u64,
     deltas_rejected: u64,
     ghosts_eliminated: u64,
+    containers_recompressed: u64,
     orphans_deleted: u64,
     orphan_bytes_deleted: u64,
     containers_protected: u64,
@@ -68,10 +75,16 @@ struct SummaryMessage {
 
 pub(crate) fn run(arguments: &MaintainArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
+    let recompression = arguments.recompress.map(|Budget(bytes)| {
+        let level = context.compression_level().map(|level| level.max(Recompression::LEVEL_DEFAULT.into()));
+        level.map(|level| Recompression::all_at(level).with_bytes_max(bytes))
+    });
+    let recompression = recompression.transpose()?;
     let options = MaintainOptions::default()
         .with_deltas(arguments.layout.deltas(preset(context)?)?)
         .with_threshold(arguments.layout.threshold(preset(context)?))
         .with_compression_level(context.compression_level()?)
+        .with_recompression(recompression)
         .with_owns(arguments.own)
         .with_user(environment::user());
     let percent = arguments.parity.as_ref().map(|Parity(percent)| *percent);
@@ -145,6 +158,7 @@ fn report(
             deltas_kept: summary.deltas_kept,
             deltas_rejected: summary.deltas_rejected,
             ghosts_eliminated: summary.ghosts_eliminated,
+            containers_recompressed: summary.recompressed,
             orphans_deleted: summary.orphans_deleted,
             orphan_bytes_deleted: summary.orphan_bytes_deleted,
             containers_protected: parity.protected,
@@ -178,6 +192,7 @@ struct Verbs {
     settled: &'static str,
     wrote: &'static str,
     deleted: &'static str,
+    encoded: &'static str,
     /// Where it begins a sentence.
     deleted_alone: &'static str,
 }
@@ -186,10 +201,10 @@ impl Verbs {
     fn of(is_dry_run: bool) -> Self {
         if is_dry_run {
             let (wrote, deleted, deleted_alone) = ("write", "delete", "would delete");
-            Self { removed: "would remove", settled: "would settle", wrote, deleted, deleted_alone }
+            Self { removed: "would remove", settled: "would settle", wrote, deleted, encoded: "encode", deleted_alone }
         } else {
             let (wrote, deleted, deleted_alone) = ("wrote", "deleted", "deleted");
-            Self { removed: "removed", settled: "settled", wrote, deleted, deleted_alone }
+            Self { removed: "removed", settled: "settled", wrote, deleted, encoded: "encoded", deleted_alone }
         }
     }
 }
@@ -204,7 +219,7 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
     }
     let MaintainSummary { settled, deltas_kept, ghosts_eliminated, .. } = summary;
     let (written, gone) = (size(summary.bytes_written), size(summary.bytes_deleted));
-    let Verbs { removed, settled: settle, wrote, deleted, .. } = verbs;
+    let Verbs { removed, settled: settle, wrote, deleted, encoded: encode, .. } = verbs;
     let eliminated = match ghosts_eliminated {
         0 => String::new(),
         eliminated => format!(", eliminated {} that only deltas needed", counted(*eliminated, "chunk")),
@@ -213,12 +228,16 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
         0 => String::new(),
         ended => format!("{removed} {} whose time was over; ", counted(ended, "deleted snapshot")),
     };
+    let recompressed = match summary.recompressed {
+        0 => String::new(),
+        recompressed => format!(", {encode} {} once more", counted(recompressed, "container")),
+    };
     let passed_over = match summary.passed_over {
         0 => String::new(),
         passed_over => format!("; left as it is what could not be read: {}", counted(passed_over, "container")),
     };
     format!(
-        "{ended}{settle} {}: {wrote} {written}, {deleted} {gone}, {} as deltas{eliminated}{passed_over}",
+        "{ended}{settle} {}: {wrote} {written}, {deleted} {gone}, {} as deltas{eliminated}{recompressed}{passed_over}",
         counted(*settled, "snapshot"),
         counted(*deltas_kept, "chunk"),
     ) + if swept.is_empty() { "" } else { "; " }
@@ -266,6 +285,9 @@ mod tests {
         let expected = "settled 0 snapshots: wrote 0 B, deleted 2.000 KiB, 0 chunks as deltas, \
                         eliminated 3 chunks that only deltas needed";
         assert_eq!(told(&eliminated), expected);
+        let recompressed = MaintainSummary { recompressed: 2, passed_over: 1, ..settled };
+        let line = told(&recompressed);
+        assert!(line.contains(", encoded 2 containers once more; left as it is what could not be read"), "{line}");
         let swept = MaintainSummary { orphans_deleted: 3, orphan_bytes_deleted: 1024, ..MaintainSummary::default() };
         let expected = "deleted 3 objects (1.000 KiB) left by a run that was interrupted or may not delete";
         assert_eq!(told(&swept), expected);

@@ -1,5 +1,6 @@
 //! Values of the command line, each a type that parses itself and says what is wrong with its text.
 
+mod budget;
 mod compression;
 mod count;
 mod deltas;
@@ -18,6 +19,7 @@ mod span;
 mod subset;
 mod tags;
 
+pub(crate) use budget::Budget;
 pub(crate) use compression::Compression;
 pub(crate) use count::KeepCount;
 pub(crate) use deltas::DeltaPolicy;

@@ -279,6 +279,8 @@ fn changes(silt: &mut Checked) {
     silt.ok(&["forget", &id]);
     silt.run(&["forget", "latest"]).exits(14);
     silt.ok(&["maintain", "--dry-run"]);
+    silt.ok(&["maintain", "--recompress", "1G", "--dry-run"]);
+    silt.ok(&["maintain", "--recompress"]);
     silt.ok(&["maintain", "--parity", "3%"]);
     silt.ok(&["prune"]);
     silt.ok(&["unlock"]);

@@ -28,14 +28,12 @@ impl<'t> BackupRun<'t> {
             return summary;
         }
         let options = MaintainOptions {
-            owns: false,
             deltas: self.options.deltas,
             threshold: self.options.migrate_threshold,
             compression_level: self.options.compression_level,
-            piece_bytes: maintain::PIECE_BYTES_DEFAULT,
             verify_written: self.options.verify_written,
-            take_over: false,
             user: self.options.user.clone(),
+            ..MaintainOptions::default()
         };
         let work = Maintenance { repository: self.repository, options: &options, resources: self.resources };
         let result = maintain::settle(work, &mut writer, similar);

@@ -17,7 +17,7 @@ use super::commit::{commit, credit_last};
 use super::hulls::shrink_hulls;
 use super::layout::class;
 use super::options::{MaintainSummary, Maintenance};
-use super::repack::{Move, RepackOptions, Repacked, Repacker, Standing};
+use super::repack::{Effort, Move, RepackOptions, Repacked, Repacker, Standing};
 use crate::EngineError;
 use crate::bases::BaseGraph;
 use crate::chunks::ChunkSource;
@@ -291,7 +291,7 @@ fn encode_again(
     dependents: &[&Dependent],
 ) -> Result<Repacked, EngineError> {
     let is_exact = work.options.threshold <= 0.0;
-    let options = RepackOptions { compression_level: work.options.compression_level, is_exact };
+    let options = RepackOptions { effort: Effort::Usual(work.options.compression_level), is_exact };
     let memory_bytes = work.resources.repack_shares().dependents_bytes;
     let bytes_max = usize::try_from(TOGETHER_PART * memory_bytes).unwrap_or(usize::MAX);
     let sketcher = sketcher();

@@ -9,7 +9,7 @@
 use super::commit::commit;
 use super::damage::PassedOver;
 use super::options::{MaintainSummary, Maintenance};
-use super::repack::{Class, RepackOptions, Repacker};
+use super::repack::{Class, Effort, RepackOptions, Repacker};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::pack::ContainerSink;
@@ -85,7 +85,7 @@ fn merge_containers(
 ) -> Result<Vec<ContainerRecord>, EngineError> {
     let chunks = Arc::new(ChunkSource::new(work.repository, manifest));
     std::thread::scope(|scope| {
-        let options = RepackOptions { compression_level: work.options.compression_level, is_exact: false };
+        let options = RepackOptions { effort: Effort::Usual(work.options.compression_level), is_exact: false };
         let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options, work.resources)?;
         for id in containers {
             let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);

@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! forecast -> maintain
-//! maintain -> orphans, marks, borrowed, lent, settle
+//! maintain -> orphans, marks, borrowed, lent, settle, recompress
 //! settle   -> retired (places), split, ghosts (hulls), compact, merge
-//! split, merge, ghosts, rewrite -> repack (batch, segment, categories)
+//! split, merge, ghosts, rewrite, recompress -> repack (batch, segment, categories)
+//! recompress -> settle                      for the pieces of its work
 //! compact  -> dead, rewrite                 (`forget` starts with these two)
 //! marks    -> dead, lent -> dead             (`forget` takes both)
 //! layout   -> repack                        with what a chunk is laid
@@ -30,6 +31,7 @@
 //! 3. Where snapshots were taken out, hulls shrink (module `hulls`), ghosts are eliminated (module `ghosts`), and
 //!    containers that are dead in part are compacted.
 //! 4. Of small containers that have become many, one is made (module `merge`).
+//! 5. Where that is asked for, what lies in containers is encoded once more at a higher level (module `recompress`).
 //!
 //! A container that cannot be read is passed over and reported (module `damage`): it stays as it is, the rest is
 //! settled, and it is not tried again.
@@ -53,6 +55,7 @@ mod merge;
 mod options;
 mod orphans;
 mod places;
+mod recompress;
 pub(crate) mod repack;
 mod retired;
 pub(crate) mod rewrite;
@@ -62,7 +65,7 @@ mod split;
 pub use forecast::{MaintainForecast, forecast};
 pub(crate) use ghosts::ghost_bytes;
 pub(crate) use options::Maintenance;
-pub use options::{MIGRATE_THRESHOLD_DEFAULT, MaintainOptions, MaintainSummary, PIECE_BYTES_DEFAULT};
+pub use options::{MIGRATE_THRESHOLD_DEFAULT, MaintainOptions, MaintainSummary, PIECE_BYTES_DEFAULT, Recompression};
 pub(crate) use settle::{settle, settle_in_manifest};
 
 use crate::fs::{Problem, ProblemKind};
@@ -72,6 +75,7 @@ use crate::many_series::{self, ManySeries};
 use crate::{EngineError, Resources};
 use marks::{end_marks, has_marks_over};
 use orphans::Listed;
+use recompress::{is_due, recompress};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter};
 use siltstone_store::{SeriesId, StoreError};
@@ -126,17 +130,22 @@ pub fn maintain(
         mend_directory(repository, &lending)?;
     }
     let many = ManySeries::of(repository, resources.memory_bytes);
-    let work_on = |Due { series, name, orphans, .. }: Due| match maintain_series(work, &name) {
-        Ok(mut done) => {
-            done.add(&orphans);
-            Ok((done, None))
-        }
+    let outcome = |series: SeriesId, result: Result<MaintainSummary, EngineError>| match result {
+        Ok(done) => Ok((done, None)),
         Err(EngineError::Interrupted) => Err(EngineError::Interrupted),
         Err(EngineError::Store(error)) if error.is_lost_race() => Ok((MaintainSummary::default(), Some(error))),
         Err(error) => {
             not_moved(&series, &error);
             Ok((MaintainSummary::default(), None))
         }
+    };
+    let work_on = |Due { series, name, orphans, .. }: Due| {
+        let settle = |writer: &mut SeriesWriter<'_>| {
+            let mut done = end_marks_and_settle(work, writer)?;
+            done.add(&orphans);
+            Ok(done)
+        };
+        outcome(series, with_lease(work, &name, settle))
     };
     let mut done = many.each(due, |due| due.weight, work_on)?;
     // What was kept for others may be needed no more, now that they have given it back.
@@ -145,6 +154,19 @@ pub fn maintain(
         manifest.is_some_and(|manifest| lent::is_over(repository, &manifest).unwrap_or(false))
     });
     done.extend(many.each(keeping, |due| due.weight, work_on)?);
+    if let Some(mut asked) = options.recompression {
+        let resources = resources.for_recompression();
+        let work = Maintenance { resources: &resources, ..work };
+        // One series after another: the work keeps all workers busy by itself.
+        for series in repository.series_known() {
+            // What cannot be read was told.
+            let manifest = repository.manifest_listed(series).ok().flatten();
+            if let Some(manifest) = manifest.filter(|manifest| is_due(manifest, asked)) {
+                let encode = |writer: &mut SeriesWriter<'_>| recompress(work, writer, &mut asked);
+                done.push(outcome(series, with_lease(work, &manifest.name, encode))?);
+            }
+        }
+    }
     let (mut summary, mut lost) = (MaintainSummary::default(), None);
     for (done, error) in done {
         summary.add(&done);
@@ -159,11 +181,16 @@ pub fn maintain(
     lost.map_or(Ok(summary), |error| Err(error.into()))
 }
 
-fn maintain_series(work: Maintenance<'_>, series_name: &str) -> Result<MaintainSummary, EngineError> {
+/// Does something to a series, and commits what it leaves.
+fn with_lease(
+    work: Maintenance<'_>,
+    series_name: &str,
+    deed: impl FnOnce(&mut SeriesWriter<'_>) -> Result<MaintainSummary, EngineError>,
+) -> Result<MaintainSummary, EngineError> {
     let (user, take_over) = (work.options.user.as_str(), work.options.take_over);
     let purpose = Purpose { name: "maintain", user, take_over, reserve: ReserveUse::Keep };
     let mut writer = acquire(work.repository, series_name, &purpose, work.resources)?;
-    match end_marks_and_settle(work, &mut writer) {
+    match deed(&mut writer) {
         Ok(summary) => {
             let settled = writer.manifest().clone();
             writer.commit(settled, false, now())?;

@@ -1,9 +1,9 @@
 //! How to maintain a series, and what maintenance did.
 
-use crate::Resources;
 use crate::delta::Deltas;
 use crate::setters::setters;
 use crate::written::VerifyWritten;
+use crate::{Command, Resources};
 use siltstone_store::region::ZSTD_LEVEL_DEFAULT;
 use siltstone_store::repository::Repository;
 
@@ -27,6 +27,8 @@ pub struct MaintainOptions {
     pub piece_bytes: u64,
     /// Whether to read back what was written, before each commit.
     pub verify_written: VerifyWritten,
+    /// Encode old containers once more.
+    pub recompression: Option<Recompression>,
     /// Store what is borrowed of other series in containers of each series' own.
     pub owns: bool,
     /// Take over a lease whose holder cannot be seen from here.
@@ -43,6 +45,7 @@ impl Default for MaintainOptions {
             compression_level: ZSTD_LEVEL_DEFAULT,
             piece_bytes: PIECE_BYTES_DEFAULT,
             verify_written: VerifyWritten::default(),
+            recompression: None,
             owns: false,
             take_over: false,
             user: String::new(),
@@ -56,10 +59,47 @@ setters!(MaintainOptions {
     with_compression_level(compression_level: i32),
     with_piece_bytes(piece_bytes: u64),
     with_verify_written(verify_written: VerifyWritten),
+    with_recompression(recompression: Option<Recompression>),
     with_owns(owns: bool),
     with_take_over(take_over: bool),
     with_user(user: String),
 });
+
+impl MaintainOptions {
+    /// The command whose memory it takes.
+    pub(crate) fn command(&self) -> Command {
+        if self.recompression.is_some() { Command::Recompress } else { Command::Maintain }
+    }
+}
+
+/// Encoding once more what lies in containers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Recompression {
+    /// Level of zstd, 1 to 19; what was encoded once more at this level, or at a higher one, is left alone.
+    pub level: u8,
+    /// Bytes of old containers, of all series together, that are worked on at most.
+    pub bytes_max: u64,
+}
+
+impl Recompression {
+    /// The level unless another is asked for. Of 25 archives it takes 27 % off, in 4.5 s for 10 MiB stored; 19 takes 36
+    /// % off, in 84 s. Of 20 data folders of a database 12 takes 9 % off and 19 18 %, in 11 s and 390 s for 25 MiB
+    /// (AMD EPYC, 2 cores, November 2026).
+    pub const LEVEL_DEFAULT: u8 = 12;
+
+    /// Takes all that was not encoded at this level before; levels beyond 19 are as 19, those below 1 as 1.
+    pub fn all_at(level: i32) -> Self {
+        let level = u8::try_from(level.clamp(1, 19)).unwrap_or(Self::LEVEL_DEFAULT);
+        Self { level, bytes_max: u64::MAX }
+    }
+
+    /// Returns this with [`Self::bytes_max`] set.
+    #[must_use]
+    pub fn with_bytes_max(self, bytes_max: u64) -> Self {
+        Self { bytes_max, ..self }
+    }
+}
 
 /// Maintenance under way: where, how and with what.
 #[derive(Clone, Copy)]
@@ -90,6 +130,8 @@ pub struct MaintainSummary {
     pub deltas_kept: u64,
     /// Chunks that nothing but deltas needed, and that are gone.
     pub ghosts_eliminated: u64,
+    /// Containers that were encoded once more, or stay because that gains too little.
+    pub recompressed: u64,
     /// Objects that no manifest needs, and that are gone: what clients left that may not delete.
     pub orphans_deleted: u64,
     /// Bytes of these.
@@ -109,6 +151,7 @@ impl MaintainSummary {
         self.containers_deleted += other.containers_deleted;
         self.deltas_kept += other.deltas_kept;
         self.deltas_rejected += other.deltas_rejected;
+        self.recompressed += other.recompressed;
         self.orphans_deleted += other.orphans_deleted;
         self.orphan_bytes_deleted += other.orphan_bytes_deleted;
         self.ghosts_eliminated += other.ghosts_eliminated;

@@ -1,6 +1,6 @@
 //! Rewriting partly dead containers: their survivors move into new ones.
 
-use super::repack::{Class, RepackOptions, Repacker, Stopped};
+use super::repack::{Class, Effort, RepackOptions, Repacker, Stopped};
 use crate::chunks::ChunkSource;
 use crate::fs::{Problem, ProblemKind};
 use crate::lifecycle::lifecycles;
@@ -83,7 +83,7 @@ fn rewrite(
     let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let last = manifest.snapshots().len().saturating_sub(1);
     let is_exact = rewriting.threshold <= 0.0;
-    let options = RepackOptions { compression_level: rewriting.compression_level, is_exact };
+    let options = RepackOptions { effort: Effort::Usual(rewriting.compression_level), is_exact };
     std::thread::scope(|scope| {
         let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options, resources)?;
         let mut rewritten = Vec::new();

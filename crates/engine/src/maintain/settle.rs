@@ -124,7 +124,11 @@ fn settle_retired(
 
 /// Containers in pieces of at most so many bytes, with the bytes of each; at least one container in each, and at least
 /// one piece.
-fn pieces(manifest: &Manifest, containers: Vec<ContainerId>, piece_bytes: u64) -> VecDeque<(Vec<ContainerId>, u64)> {
+pub(super) fn pieces(
+    manifest: &Manifest,
+    containers: Vec<ContainerId>,
+    piece_bytes: u64,
+) -> VecDeque<(Vec<ContainerId>, u64)> {
     let bytes: HashMap<ContainerId, u64> =
         manifest.containers.iter().map(|record| (record.id, record.object_bytes)).collect();
     let (mut pieces, mut last, mut last_bytes) = (VecDeque::new(), Vec::new(), 0);

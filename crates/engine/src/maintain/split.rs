@@ -2,7 +2,7 @@
 
 use super::layout::class;
 use super::options::{MaintainOptions, MaintainSummary, Maintenance};
-use super::repack::{Link, Move, RepackOptions, Repacked, Repacker, Standing};
+use super::repack::{Effort, Link, Move, RepackOptions, Repacked, Repacker, Standing};
 use super::retired::RetiredChunks;
 use crate::bases::{level_of, raise};
 use crate::chunks::ChunkSource;
@@ -40,7 +40,7 @@ pub(super) fn split(
     let chunks = Arc::new(ChunkSource::new(repository, manifest));
     let (repacked, left) = std::thread::scope(|scope| {
         let is_exact = options.threshold <= 0.0;
-        let repacking = RepackOptions { compression_level: options.compression_level, is_exact };
+        let repacking = RepackOptions { effort: Effort::Usual(options.compression_level), is_exact };
         let repacker = Repacker::start(scope, &chunks, manifest, sink, repacking, resources)?;
         let mut work =
             Work { manifest, chunks: &chunks, retired, options, resources, is_exact, repacker, left: HashMap::new() };

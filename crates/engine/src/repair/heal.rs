@@ -5,7 +5,7 @@
 //! costs no more than the container's bytes.
 
 use crate::chunks::ChunkSource;
-use crate::maintain::repack::{Class, RepackOptions, Repacker};
+use crate::maintain::repack::{Class, Effort, RepackOptions, Repacker};
 use crate::written::{VerifyWritten, verify_written};
 use crate::{EngineError, Resources};
 use siltstone_store::ContainerId;
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Level of zstd: regions are copied, but a worker has to have one.
-const OPTIONS: RepackOptions = RepackOptions { compression_level: 3, is_exact: false };
+const OPTIONS: RepackOptions = RepackOptions { effort: Effort::Usual(3), is_exact: false };
 
 /// Puts these containers a second time under new names, read back and with parity, keeps the damaged bytes aside, and
 /// lets `next` name the new ones. Gives those that `next` no longer names.

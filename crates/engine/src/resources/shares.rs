@@ -19,6 +19,9 @@
 //! repair          waiting for bases                              M / 8
 //!                 sketches of new chunks                         M / 8
 //!                 text of ghosts' dependents and their bases     M / 8, and seven times as much in a temporary file
+//! recompression   as those; batch of regions taken apart         16 MiB
+//!                 that, segments, regions, containers            160 MiB in all
+//!                 encoders                                       112 MiB for each thread: as many as there is room for
 //! check           waiting for bases                              M / 4
 //!                 containers read whole, and what is decoded     M / 2, at least 24 MiB for each fetch
 //! copy            the backups that it makes                      M - M / 4, shared out as above
@@ -73,6 +76,12 @@ const CONTAINER_COPIES: u64 = 3;
 /// Bytes, about, that a batch of repacking makes of its regions: the text of plain ones, and what is stored of deltas.
 /// It shapes the repository's bytes.
 pub(crate) const REPACK_BATCH_BYTES: usize = 64 << 20;
+/// As [`REPACK_BATCH_BYTES`], where all is encoded once more: beside it lie larger regions, and larger encoders.
+pub(crate) const RECOMPRESS_BATCH_BYTES: usize = 16 << 20;
+/// Regions, segments and containers in the making of a recompression.
+const RECOMPRESS_FIXED_BYTES: u64 = 160 * MIB;
+/// Encoders of each of its threads, of plain regions and of deltas, at the highest level.
+const RECOMPRESS_ENCODER_BYTES: u64 = 112 * MIB;
 /// The longest range read of a check: a container of the usual size.
 pub(crate) const CHECK_READ_BYTES_MAX: u64 = 16 * MIB;
 /// Content that a dump decodes together: times its memory, and at most.
@@ -100,6 +109,8 @@ pub enum Command {
     Dump,
     /// Settling what backups left behind.
     Maintain,
+    /// Encoding once more what lies in containers.
+    Recompress,
     /// Removing snapshots.
     Forget,
     /// Looking for damage.
@@ -110,8 +121,17 @@ pub enum Command {
 
 impl Command {
     /// All of them.
-    pub const ALL: [Self; 8] =
-        [Self::Backup, Self::Copy, Self::Restore, Self::Dump, Self::Maintain, Self::Forget, Self::Check, Self::Repair];
+    pub const ALL: [Self; 9] = [
+        Self::Backup,
+        Self::Copy,
+        Self::Restore,
+        Self::Dump,
+        Self::Maintain,
+        Self::Recompress,
+        Self::Forget,
+        Self::Check,
+        Self::Repair,
+    ];
 
     /// Returns the least memory that the command can work with, bytes, where containers are filled to
     /// `container_bytes`.
@@ -121,6 +141,7 @@ impl Command {
             Self::Backup | Self::Maintain | Self::Forget | Self::Repair => {
                 BACKUP_FIXED_BYTES + BACKUP_INDEX_BYTES_MIN + larger
             }
+            Self::Recompress => RECOMPRESS_FIXED_BYTES + RECOMPRESS_ENCODER_BYTES + larger,
             // What reading the source leaves is enough for a backup.
             Self::Copy => 216 * MIB + (larger * COPY_SOURCE_PART).div_ceil(COPY_SOURCE_PART - 1),
             Self::Check => 128 * MIB + larger,
@@ -258,6 +279,13 @@ impl Resources {
     pub(crate) fn repack_shares(&self) -> RepackShares {
         let share = self.memory_bytes / 8;
         RepackShares { waiting_bytes: share, similar_bytes: share, dependents_bytes: share }
+    }
+
+    /// Returns these with as many threads as there is memory for their encoders where all is encoded once more.
+    pub(crate) fn for_recompression(&self) -> Self {
+        let fitting = self.memory_bytes.saturating_sub(RECOMPRESS_FIXED_BYTES) / RECOMPRESS_ENCODER_BYTES;
+        let threads = usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, self.workers.max(1));
+        self.clone().with_workers(threads).with_fetches(threads)
     }
 
     /// Returns how many containers of this size may be read at the same time: each whole, with a region of it decoded.

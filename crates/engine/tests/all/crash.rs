@@ -15,7 +15,7 @@ use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::fs::Problem;
-use siltstone_engine::maintain::{self, MaintainOptions, MaintainSummary};
+use siltstone_engine::maintain::{self, MaintainOptions, MaintainSummary, Recompression};
 use siltstone_engine::{EngineError, Observer, snapshots};
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::repository::Repository;
@@ -445,6 +445,22 @@ fn settling_in_pieces_hit_at_any_write_costs_no_snapshot() {
             });
         }
     }
+}
+
+#[test]
+fn recompressing_hit_at_any_write_costs_no_snapshot() {
+    let mut scene = Scene::in_parts(true);
+    // Something that a higher level makes smaller.
+    scene.sandbox.write("text", &common::text(7, 60_000));
+    scene.backup();
+    let options = scene.sandbox.migrate_options().with_take_over(true);
+    let options = options.with_recompression(Some(Recompression::all_at(9)));
+    let done = try_maintain(&copy(&scene.disk), &options).expect("recompression");
+    assert!(done.recompressed > 1 && done.bytes_written < done.bytes_deleted, "{done:?}");
+    maintenance_hit_at_any_write_costs_no_snapshot(&scene, &options, |disk, story| {
+        let left = scene.sandbox.at(disk.clone()).repository().manifests().expect("manifests");
+        assert!(left.iter().flat_map(|manifest| &manifest.containers).all(|record| record.level == 9), "{story}");
+    });
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod parts;
 mod passing_over;
 mod reaching;
 mod readers;
+mod recompress;
 mod repair;
 mod requests;
 mod resources;

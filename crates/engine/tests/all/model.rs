@@ -20,7 +20,7 @@ use siltstone_engine::backup::{self, BackupOptions, Borrow, Reused, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
 use siltstone_engine::forget::{ForgetOptions, ForgetSummary};
-use siltstone_engine::maintain::{self, MIGRATE_THRESHOLD_DEFAULT};
+use siltstone_engine::maintain::{self, MIGRATE_THRESHOLD_DEFAULT, Recompression};
 use siltstone_engine::restore::{self};
 use siltstone_engine::{EntryAction, Notice, Observer, Resources};
 use siltstone_store::catalog::EntryPath;
@@ -65,8 +65,8 @@ enum Step {
     },
     /// All that a series has goes away, or comes back; then it is backed up.
     ComeOrGo { series: usize, has_cache: bool, layout: usize, migrate: bool, lender: usize },
-    /// Settle what backups left behind.
-    Maintain { layout: usize, owns: bool },
+    /// Settle what backups left behind; encode all once more at this level, unless that is 0.
+    Maintain { layout: usize, owns: bool, level: u8 },
     /// Forget those live snapshots whose bit is set.
     Forget { chosen: u16, threshold: usize },
     /// Mark those live snapshots whose bit is set as deleted, for so many days.
@@ -113,7 +113,8 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => any::<u16>().prop_map(|chosen| Step::Undelete { chosen }),
         2 => any::<Index>().prop_map(|chosen| Step::RestoreOver { chosen }),
         1 => Just(Step::LoseCache),
-        4 => (any_layout(), any::<bool>()).prop_map(|(layout, owns)| Step::Maintain { layout, owns }),
+        4 => (any_layout(), any::<bool>(), prop_oneof![2 => Just(0), 1 => 1..=6u8])
+            .prop_map(|(layout, owns, level)| Step::Maintain { layout, owns, level }),
     ]
 }
 
@@ -213,8 +214,8 @@ impl Model {
                 self.back_up(*series, &options, resources().with_cache(has_cache.then(|| self.cache())), u32::MAX);
                 self.verify();
             }
-            Step::Maintain { layout, owns } => {
-                self.maintain(*layout, *owns);
+            Step::Maintain { layout, owns, level } => {
+                self.maintain(*layout, *owns, *level);
                 self.verify();
             }
             Step::Forget { chosen, threshold } => {
@@ -257,9 +258,11 @@ impl Model {
         self.sandbox.folder.path().join("cache")
     }
 
-    fn maintain(&self, layout: usize, owns: bool) {
+    fn maintain(&self, layout: usize, owns: bool, level: u8) {
         let (deltas, threshold) = LAYOUTS[layout];
         let options = self.sandbox.migrate_options().with_deltas(deltas).with_threshold(threshold).with_owns(owns);
+        let recompression = (level > 0).then(|| Recompression::all_at(level.into()));
+        let options = options.with_recompression(recompression);
         let borrowers = || {
             let manifests = self.sandbox.repository().manifests().expect("manifests");
             manifests.iter().filter(|manifest| !manifest.imports.is_empty()).count() as u64
@@ -270,6 +273,7 @@ impl Model {
         assert!(!owns || borrowers() == 0, "all is taken over");
         for manifest in self.sandbox.repository().manifests().expect("manifests") {
             assert_eq!(manifest.unsettled.len(), 0);
+            assert!(manifest.containers.iter().all(|record| record.level >= level));
         }
     }
 
@@ -474,7 +478,7 @@ fn every_kind_of_step() -> Vec<Step> {
         come_or_go(),
         come_or_go(),
         Step::Mark { chosen: 1, days: 3, threshold: 1 },
-        Step::Maintain { layout: 0, owns: true },
+        Step::Maintain { layout: 0, owns: true, level: 3 },
     ]
 }
 

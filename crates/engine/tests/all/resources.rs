@@ -6,7 +6,7 @@ use crate::common::{PASSWORD, Sandbox, noise, resources};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::copy::CopyOptions;
 use siltstone_engine::forget::{SnapshotSelection, forget};
-use siltstone_engine::maintain::maintain;
+use siltstone_engine::maintain::{Recompression, maintain};
 use siltstone_engine::restore::RestoreOptions;
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_engine::{Command, EngineError, Observer, Resources, Session};
@@ -150,6 +150,10 @@ fn no_command_begins_with_too_little_memory() {
             Command::Restore => session.restore(&view, &restoring()).map(drop),
             Command::Dump => session.dump(&view, None, siltstone_engine::dump::Archive::Tar, &mut std::io::sink()),
             Command::Maintain => session.maintain(&sandbox.migrate_options()).map(drop),
+            Command::Recompress => {
+                let options = sandbox.migrate_options().with_recompression(Some(Recompression::all_at(1)));
+                session.maintain(&options).map(drop)
+            }
             Command::Forget => {
                 let plan = session.plan_forget(nothing(), &sandbox.forget_options(true))?;
                 session.execute(&plan).map(drop)

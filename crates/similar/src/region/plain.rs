@@ -39,6 +39,9 @@ impl PlainEncoder {
     /// # Errors
     /// [`RegionError::Failed`] if memory runs out.
     pub(super) fn encode(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<Codec, RegionError> {
+        if text.len() > 1 << WINDOW_LOG {
+            self.0.set_window(super::window_log(text.len()));
+        }
         self.0.compress_plain(text, out).map_err(failed)?;
         if out.len() < text.len() {
             return Ok(Codec::Zstd);

@@ -159,6 +159,7 @@ impl ContainerBuilder {
             index_sealed_bytes,
             held: self.chunks.len() as u64,
             has_deltas: self.has_deltas,
+            level: 0,
             run_bytes: run_bytes(&chunks, answered.map(|(_, length)| *length)),
             chunks,
         };

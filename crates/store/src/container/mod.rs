@@ -105,6 +105,9 @@ pub struct ContainerRecord {
     pub held: u64,
     /// True if any of its regions has bases.
     pub has_deltas: bool,
+    /// Level of zstd at which maintenance has encoded its regions once more, or found that this gains nothing; 0 if it
+    /// has not. Only the manifest tells: of a container that is found without one it is 0.
+    pub level: u8,
     /// The chunks it answers for: ascending runs that neither overlap nor touch. What it holds besides is superseded:
     /// another container answers for it, or nothing needs it any more.
     pub chunks: Vec<ChunkRun>,

@@ -139,6 +139,7 @@ impl ContainerReader {
             index_sealed_bytes,
             held: 0,
             has_deltas: false,
+            level: 0,
             chunks: Vec::new(),
             run_bytes: Vec::new(),
         };

@@ -38,6 +38,7 @@ fn add_container(manifest: &mut Manifest, serial: u32) {
         index_sealed_bytes: 20_000,
         held: 1000,
         has_deltas: serial.is_multiple_of(3),
+        level: 0,
         chunks: vec![ChunkRun { first, count: 1000 }],
         run_bytes: vec![16_000_000],
     });

@@ -45,6 +45,7 @@ fn container(serial: u32, kind: ContainerKind, first: u64, count: u64) -> Contai
         index_sealed_bytes: 1 << 17,
         held: count,
         has_deltas: false,
+        level: 0,
         chunks: vec![ChunkRun { first: ChunkNumber(first), count }],
         run_bytes: vec![count.saturating_mul(1000)],
     }

@@ -919,6 +919,7 @@ def read_record(card):
         "index_bytes": card.number(),
         "held": card.number(),
         "has_deltas": card.boolean(),
+        "level": card.number(),
         "chunks": card.list(lambda: (card.number(), card.number())),
         "run_bytes": card.list(card.number),
     }

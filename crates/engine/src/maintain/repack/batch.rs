@@ -5,13 +5,12 @@
 //! it. What is kept of a delta is encoded right where it was decoded, while its bases are at hand; only what comes of
 //! that stays in memory, so that a batch may be of very many deltas.
 
-use super::{Class, Move, Repacker, Standing, Stopped, out_of_memory};
+use super::{Class, Effort, Move, RepackOptions, Repacker, Standing, Stopped, out_of_memory};
 use crate::chunks::{Address, ChunkSource};
 use crate::decode::{Bytes, RegionVisitor};
 use crate::parallel::lock;
-use crate::resources::shares::REPACK_BATCH_BYTES;
 use siltstone_store::container::RegionEntry;
-use siltstone_store::region::{Base, ChunkEntry, EncodedRegion, RegionEncoder, split_region};
+use siltstone_store::region::{Base, ChunkEntry, Codec, EncodedRegion, RegionEncoder, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -27,11 +26,10 @@ pub(super) enum RegionFate {
 }
 
 impl RegionFate {
-    /// `keeps_deltas`: whether a delta may hold on to chunks that are not kept.
     fn of(
         region: &RegionEntry,
         tolerated: f64,
-        keeps_deltas: bool,
+        options: RepackOptions,
         class_of: &impl Fn(ChunkNumber) -> Option<Class>,
     ) -> Self {
         let classes: Vec<_> = region.chunks.iter().map(|chunk| class_of(chunk.number)).collect();
@@ -40,8 +38,11 @@ impl RegionFate {
         };
         let lost = classes.iter().filter(|found| found.is_none()).count();
         let is_one = classes.iter().flatten().all(|found| *found == class);
+        if options.effort.is_thorough() && region.codec != Codec::Raw {
+            return Self::TakenApart(classes);
+        }
         // A delta is small, and dear to take apart: all that it hangs on would have to be decoded.
-        let is_kept_together = !region.bases.is_empty() && keeps_deltas && 2 * lost <= classes.len();
+        let is_kept_together = !region.bases.is_empty() && !options.is_exact && 2 * lost <= classes.len();
         let class = classes.iter().copied().flatten().find(|class| class.is_open).unwrap_or(class);
         let tolerated = if class.is_open { tolerated } else { 0.0 };
         if is_kept_together || (is_one && is_tolerable(lost, classes.len(), tolerated)) {
@@ -77,7 +78,7 @@ struct BatchVisitor<'r> {
     chunks: Arc<ChunkSource<'r>>,
     /// Where the chunks of each go.
     classes: HashMap<Address, Vec<Option<Class>>>,
-    compression_level: i32,
+    effort: Effort,
     /// Those that nobody encodes with now.
     encoders: Mutex<Vec<RegionEncoder>>,
     moved: Mutex<HashMap<Address, Result<MovedChunks, StoreError>>>,
@@ -107,11 +108,14 @@ impl BatchVisitor<'_> {
             plain.extend_from_slice(bytes);
         }
         let idle = lock(&self.encoders).pop();
-        let mut encoder = idle.unwrap_or_else(|| RegionEncoder::fast(self.compression_level));
+        let mut encoder = idle.map_or_else(|| self.effort.encoder(), Ok)?;
         let parts = by_class.into_iter().map(|(class, (chunks, plain))| {
             // What is a delta stays one: chains may hang on its chunks, and only of whole chunks is it known how long
             // they are.
-            Ok((class, EncodedRegion::encode_against(&mut encoder, &bases, chunks, &plain)?))
+            let mut region = EncodedRegion::encode_against(&mut encoder, &bases, chunks, &plain)?;
+            // It waits for the end of the batch, and has room for all of its text.
+            region.payload.shrink_to_fit();
+            Ok((class, region))
         });
         let parts = parts.collect::<Result<Vec<_>, StoreError>>()?;
         lock(&self.encoders).push(encoder);
@@ -136,7 +140,7 @@ impl Repacker<'_> {
     ) -> Result<bool, Stopped> {
         let reader = self.chunks.reader(container).map_err(|error| Stopped::at(container, error))?;
         let is_copied =
-            |entry| matches!(RegionFate::of(entry, tolerated, !self.is_exact, &class_of), RegionFate::Copied(..));
+            |entry| matches!(RegionFate::of(entry, tolerated, self.options, &class_of), RegionFate::Copied(..));
         Ok(!reader.index().regions().iter().all(is_copied))
     }
 
@@ -152,7 +156,7 @@ impl Repacker<'_> {
         self.resources.unless_cancelled()?;
         let reader = self.chunks.reader(container).map_err(|error| Stopped::at(container, error))?;
         for (region, entry) in reader.index().regions().iter().enumerate() {
-            let fate = RegionFate::of(entry, tolerated, !self.is_exact, &class_of);
+            let fate = RegionFate::of(entry, tolerated, self.options, &class_of);
             match fate {
                 RegionFate::Left => continue,
                 RegionFate::Copied(..) => {}
@@ -162,7 +166,7 @@ impl Repacker<'_> {
                 }
             }
             self.batch.regions.push((Address { container, region }, fate));
-            if self.batch.bytes >= REPACK_BATCH_BYTES {
+            if self.batch.bytes >= self.options.effort.batch_bytes() {
                 self.move_batch()?;
             }
         }
@@ -218,7 +222,7 @@ impl Repacker<'_> {
         let visitor = Arc::new(BatchVisitor {
             chunks: self.chunks.clone(),
             classes,
-            compression_level: self.compression_level,
+            effort: self.options.effort,
             encoders: Mutex::default(),
             moved: Mutex::default(),
         });

@@ -40,7 +40,7 @@ fn take(
 ) -> (Result<Repacked, Stopped>, u64) {
     let chunks = Arc::new(ChunkSource::new(&bench.repository, &bench.manifest));
     let (sink, resources) = (DrySink::new(9), Resources::default());
-    let options = RepackOptions { compression_level: 1, is_exact };
+    let options = RepackOptions { effort: Effort::Usual(1), is_exact };
     std::thread::scope(|scope| {
         let mut repacker =
             Repacker::start(scope, &chunks, &bench.manifest, &sink, options, &resources).expect("threads");
@@ -118,7 +118,7 @@ fn a_damaged_base_that_is_a_choice_is_left_out() {
     let bench = web(30, 10, Some(10));
     let chunks = Arc::new(ChunkSource::new(&bench.repository, &bench.manifest));
     let (sink, resources) = (DrySink::new(9), Resources::default());
-    let options = RepackOptions { compression_level: 1, is_exact: false };
+    let options = RepackOptions { effort: Effort::Usual(1), is_exact: false };
     let repacked = std::thread::scope(|scope| {
         let mut repacker =
             Repacker::start(scope, &chunks, &bench.manifest, &sink, options, &resources).expect("threads");

@@ -331,3 +331,13 @@ pub fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     hasher.finalize_xof().fill(&mut noise);
     noise
 }
+
+/// Words of a small language, the same for the same seed: bytes that zstd makes smaller, at a higher level more so.
+pub fn text(seed: u64, bytes: usize) -> Vec<u8> {
+    let word = |number: u8| {
+        noise(1000 + u64::from(number), 2 + usize::from(number % 9)).into_iter().map(|byte| b'a' + byte % 26)
+    };
+    let words: Vec<Vec<u8>> = (0..=u8::MAX).map(|number| word(number).chain([b' ']).collect()).collect();
+    let drawn = noise(seed, bytes).into_iter();
+    drawn.flat_map(|number| words[usize::from(number)].iter().copied()).take(bytes).collect()
+}

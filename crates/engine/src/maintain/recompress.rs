@@ -1,0 +1,146 @@
+//! Recompression: what is at rest is encoded once more, at a higher level.
+//!
+//! A backup encodes fast, for somebody waits for it. What it wrote lies for months and is read seldom: then it pays to
+//! take twenty times as long for a quarter less. Here every region of a container is decoded and encoded again, a delta
+//! against the bases that it had, so that no chain becomes longer; what zstd did not make smaller the first time is
+//! copied. What comes of it is laid out as before, whole chunks in larger regions, in containers of which the manifest
+//! notes the level, so that nothing is done twice.
+//!
+//! Containers are taken in pieces, each with a commit of its own: first those that the last snapshot does not need, for
+//! what is in them changes no more, then the others; the oldest first. A piece of which less than a part in
+//! [`GAIN_ONE_IN`] would be gained stays as it is, and the level is noted as well. What a later backup splits or merges
+//! lies in new containers, of which no level is noted: then it is tried once more.
+
+use super::commit::{commit, credit_last};
+use super::damage::PassedOver;
+use super::layout::class;
+use super::options::{MaintainSummary, Maintenance, Recompression};
+use super::repack::{Effort, RepackOptions, Repacker};
+use super::rewrite::replace;
+use super::settle::pieces;
+use crate::EngineError;
+use crate::chunks::ChunkSource;
+use crate::lifecycle::lifecycles;
+use crate::pack::ContainerSink;
+use siltstone_store::container::ContainerRecord;
+use siltstone_store::manifest::Manifest;
+use siltstone_store::series::SeriesWriter;
+use siltstone_store::{ChunkNumber, ContainerId};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Bytes of containers that are worked on between two commits: a minute's work, about, of two cores.
+const PIECE_BYTES: u64 = 64 << 20;
+/// Less than this part of a piece is not worth writing it anew.
+const GAIN_ONE_IN: u64 = 32;
+
+/// Recompresses containers of a series as far as the bytes asked for reach, which are lowered by what was taken. The
+/// lease is kept.
+///
+/// # Errors
+/// As [`settle`](super::settle()).
+pub(super) fn recompress(
+    work: Maintenance<'_>,
+    writer: &mut SeriesWriter<'_>,
+    asked: &mut Recompression,
+) -> Result<MaintainSummary, EngineError> {
+    let mut summary = MaintainSummary::default();
+    let mut passed_over = PassedOver::new(work.resources);
+    let level = asked.level;
+    let ids = passed_over.present(writer, due(writer.manifest(), asked));
+    let mut left = pieces(writer.manifest(), ids, PIECE_BYTES);
+    work.resources.observer.settle(0, left.iter().map(|(_, bytes)| bytes).sum());
+    while let Some((ids, bytes)) = left.pop_front() {
+        work.resources.unless_cancelled()?;
+        if ids.is_empty() {
+            break;
+        }
+        let (taken, made) = passed_over
+            .work_on_sound(writer, ids, |writer, sink, ids| encode_anew(work, writer.manifest(), sink, ids, level))?;
+        summary.add(&commit_piece(work, writer, &taken, made, level)?);
+        work.resources.observer.settle(bytes, 0);
+    }
+    summary.passed_over = passed_over.count();
+    Ok(summary)
+}
+
+/// Tells whether a series has containers that are to be recompressed.
+pub(super) fn is_due(manifest: &Manifest, asked: Recompression) -> bool {
+    manifest.containers.iter().any(|record| record.level < asked.level && record.object_bytes <= asked.bytes_max)
+}
+
+/// The containers whose turn it is, in their order; the bytes asked for are lowered by theirs.
+fn due(manifest: &Manifest, asked: &mut Recompression) -> Vec<ContainerId> {
+    let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
+    let is_open = |record: &ContainerRecord| record.chunks.iter().any(|run| last.range_cardinality(run.range()) > 0);
+    let mut due: Vec<_> = manifest.containers.iter().filter(|record| record.level < asked.level).collect();
+    due.sort_by_cached_key(|record| (is_open(record), record.id));
+    let mut ids = Vec::new();
+    for record in due {
+        let Some(left) = asked.bytes_max.checked_sub(record.object_bytes) else { break };
+        asked.bytes_max = left;
+        ids.push(record.id);
+    }
+    ids
+}
+
+/// Makes new containers of what these answer for.
+fn encode_anew(
+    work: Maintenance<'_>,
+    manifest: &Manifest,
+    sink: &dyn ContainerSink,
+    containers: &[ContainerId],
+    level: u8,
+) -> Result<Vec<ContainerRecord>, EngineError> {
+    let chunks = Arc::new(ChunkSource::new(work.repository, manifest));
+    let last = manifest.snapshots().len().saturating_sub(1);
+    let live = manifest.kept();
+    let is_exact = work.options.threshold <= 0.0;
+    std::thread::scope(|scope| {
+        let options = RepackOptions { effort: Effort::Thorough(level), is_exact };
+        let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options, work.resources)?;
+        for id in containers {
+            let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);
+            let Some((at, record)) = found else { continue };
+            let kept = record.numbers() & &live;
+            let found = lifecycles(manifest, &kept);
+            let class_of = |number: ChunkNumber| {
+                let lifecycle = *found.get(&number.0)?;
+                Some(class(record.kind, lifecycle, lifecycle.column == last, is_exact))
+            };
+            repacker.move_container(at, 0.0, class_of)?;
+        }
+        Ok(repacker.finish()?.packed.containers)
+    })
+}
+
+/// Commits the new containers in place of the old ones where they are smaller, else notes the level of these.
+fn commit_piece(
+    work: Maintenance<'_>,
+    writer: &mut SeriesWriter<'_>,
+    taken: &[ContainerId],
+    made: Vec<ContainerRecord>,
+    level: u8,
+) -> Result<MaintainSummary, EngineError> {
+    let taken: HashSet<ContainerId> = taken.iter().copied().collect();
+    let mut next = writer.manifest().clone();
+    let old: Vec<_> = next.containers.iter().filter(|record| taken.contains(&record.id)).cloned().collect();
+    let bytes_of = |records: &[ContainerRecord]| records.iter().map(|record| record.object_bytes).sum::<u64>();
+    let (old_bytes, made_bytes) = (bytes_of(&old), bytes_of(&made));
+    let mut summary = MaintainSummary::default();
+    if made_bytes <= old_bytes - old_bytes / GAIN_ONE_IN {
+        summary.bytes_written = made_bytes;
+        summary.containers_written = made.len() as u64;
+        let made = made.into_iter().map(|record| ContainerRecord { level, ..record });
+        replace(&mut next, &old, made.collect());
+        credit_last(&mut next, &summary);
+    } else {
+        // No manifest names what was made.
+        writer.sweep()?;
+        let stay = next.containers.iter_mut().filter(|record| taken.contains(&record.id));
+        stay.for_each(|record| record.level = level);
+    }
+    summary.recompressed = old.len() as u64;
+    summary.add(&commit(work, writer, next)?);
+    Ok(summary)
+}

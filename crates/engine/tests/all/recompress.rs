@@ -1,0 +1,160 @@
+//! Recompression: the same snapshots in fewer bytes, nothing done twice, what does not gain left alone.
+
+use crate::common::log::Log;
+use crate::common::ruin::containers_of;
+use crate::common::scene::Scene;
+use crate::common::{heard_by, noise, resources, text};
+use siltstone_engine::Notice;
+use siltstone_engine::check::ReadData;
+use siltstone_engine::maintain::{self, MaintainOptions, MaintainSummary, Recompression};
+use siltstone_store::container::{ContainerKind, ContainerRecord};
+use siltstone_store::manifest::Manifest;
+use siltstone_store::storage::Damage;
+
+/// Versions of a text and of noise: what was edited is a delta, what was written anew is whole and old.
+fn history() -> Scene {
+    let mut scene = Scene::new();
+    scene.sandbox.write("noise", &noise(1, 30_000));
+    let mut edited = text(2, 300_000);
+    for version in 0..4u64 {
+        let at = 70_000 * version as usize;
+        edited[at..at + 4000].copy_from_slice(&text(10 + version, 4000));
+        scene.sandbox.write("edited", &edited);
+        scene.sandbox.write("anew", &text(20 + version, 200_000));
+        scene.backup();
+    }
+    scene
+}
+
+fn options(scene: &Scene, recompression: Recompression) -> MaintainOptions {
+    scene.sandbox.migrate_options().with_recompression(Some(recompression))
+}
+
+fn recompress(scene: &Scene, recompression: Recompression) -> MaintainSummary {
+    let options = options(scene, recompression);
+    maintain::maintain(&scene.sandbox.repository(), &options, &resources()).expect("recompression")
+}
+
+fn manifest(scene: &Scene) -> Manifest {
+    scene.sandbox.repository().manifests().expect("manifests").pop().expect("one series")
+}
+
+fn bytes(containers: &[ContainerRecord]) -> u64 {
+    containers.iter().map(|record| record.object_bytes).sum()
+}
+
+#[test]
+fn all_is_the_same_in_fewer_bytes_and_done_once_for_each_level() {
+    let scene = history();
+    let before = manifest(&scene);
+    let done = recompress(&scene, Recompression::all_at(12));
+    assert_eq!(done.recompressed, before.containers.len() as u64);
+    let after = manifest(&scene);
+    assert!(bytes(&after.containers) < bytes(&before.containers) * 9 / 10, "{done:?}");
+    assert_eq!(bytes(&before.containers) - bytes(&after.containers), done.bytes_deleted - done.bytes_written);
+    assert!(after.containers.iter().all(|record| record.level == 12));
+    assert!(after.containers.iter().any(|record| record.has_deltas), "what was a delta is one");
+    scene.assert_sound(&scene.disk, "recompression");
+
+    for level in [12, 3] {
+        assert_eq!(recompress(&scene, Recompression::all_at(level)), MaintainSummary::default(), "level {level}");
+    }
+    assert!(recompress(&scene, Recompression::all_at(19)).recompressed > 0);
+    assert!(manifest(&scene).containers.iter().all(|record| record.level == 19));
+    scene.assert_sound(&scene.disk, "the highest level");
+}
+
+#[test]
+fn backups_and_removals_go_on_from_it() {
+    let mut scene = history();
+    recompress(&scene, Recompression::all_at(12));
+    scene.sandbox.write("edited", &text(2, 300_000));
+    scene.backup();
+    scene.assert_sound(&scene.disk, "a backup");
+    let is_due = |record: &&ContainerRecord| record.level == 0;
+    let due = manifest(&scene).containers.iter().filter(is_due).count();
+    assert!(due > 0 && due < manifest(&scene).containers.len());
+    let done = recompress(&scene, Recompression::all_at(12));
+    assert_eq!(done.recompressed, due as u64, "what is new and nothing else");
+
+    let gone: Vec<_> = scene.ids.drain(1..3).collect();
+    scene.sandbox.forget(&gone, false);
+    scene.trees.retain(|id, _| !gone.contains(id));
+    recompress(&scene, Recompression::all_at(19));
+    let ids = scene.assert_sound(&scene.disk, "a removal");
+    assert_eq!(ids, scene.ids.iter().copied().collect());
+    assert_eq!(scene.sandbox.check(ReadData::All).orphans, 0);
+}
+
+#[test]
+fn a_budget_takes_what_only_old_snapshots_need_first_and_the_rest_follows() {
+    let scene = history();
+    let last = |manifest: &Manifest| manifest.necessary(manifest.snapshots().len() - 1);
+    let is_open = |manifest: &Manifest, record: &ContainerRecord| !record.numbers().is_disjoint(&last(manifest));
+    let before = manifest(&scene);
+    let (open, old): (Vec<_>, Vec<_>) = before.containers.iter().cloned().partition(|record| is_open(&before, record));
+    assert!(!open.is_empty() && !old.is_empty());
+
+    let done = recompress(&scene, Recompression::all_at(12).with_bytes_max(bytes(&old)));
+    assert_eq!(done.recompressed, old.len() as u64);
+    let after = manifest(&scene);
+    assert!(open.iter().all(|record| after.containers.contains(record)), "they stay as they are");
+    assert!(old.iter().all(|record| !after.containers.contains(record)));
+
+    let rest = recompress(&scene, Recompression::all_at(12).with_bytes_max(bytes(&open)));
+    assert_eq!(rest.recompressed, open.len() as u64);
+    assert_eq!(recompress(&scene, Recompression::all_at(12).with_bytes_max(1)), MaintainSummary::default());
+    scene.assert_sound(&scene.disk, "both");
+}
+
+#[test]
+fn what_gains_nothing_stays_and_is_not_tried_again() {
+    let mut scene = Scene::new();
+    scene.sandbox.write("noise", &noise(1, 900_000));
+    scene.backup();
+    let before = manifest(&scene);
+    let done = recompress(&scene, Recompression::all_at(12));
+    assert_eq!((done.bytes_written, done.bytes_deleted), (0, 0));
+    let after = manifest(&scene);
+    let ids = |manifest: &Manifest| manifest.containers.iter().map(|record| record.id).collect::<Vec<_>>();
+    assert_eq!(ids(&after), ids(&before));
+    assert!(after.containers.iter().all(|record| record.level == 12));
+    assert_eq!(recompress(&scene, Recompression::all_at(12)), MaintainSummary::default());
+    assert_eq!(scene.sandbox.check(ReadData::All).orphans, 0, "what was made for nothing is gone");
+    scene.assert_sound(&scene.disk, "noise");
+}
+
+#[test]
+fn the_bytes_do_not_depend_on_threads_and_memory() {
+    let scene = history();
+    let sizes = [1, 4].map(|threads| {
+        let disk = crate::common::faults::copy(&scene.disk);
+        let resources =
+            resources().with_workers(threads).with_fetches(threads).with_memory_bytes((threads as u64) << 29);
+        let options = options(&scene, Recompression::all_at(6));
+        maintain::maintain(&scene.sandbox.at(disk.clone()).repository(), &options, &resources).expect("recompression");
+        bytes(&scene.sandbox.at(disk).repository().manifests().expect("manifests")[0].containers)
+    });
+    assert_eq!(sizes[0], sizes[1]);
+}
+
+#[test]
+fn a_container_that_cannot_be_read_is_told_and_stays() {
+    let scene = history();
+    let repository = scene.sandbox.repository();
+    let series = repository.keys().series_id("test");
+    let damaged = containers_of(&repository, series, ContainerKind::Data)[0].clone();
+    let name = damaged.object_name(series);
+    crate::common::faults::forget_parity(&scene.disk);
+    assert!(scene.disk.damage(&name, Damage::Flip { offset: 100, mask: 4 }));
+    let log = Log::default();
+    let options = options(&scene, Recompression::all_at(12));
+    let done = maintain::maintain(&scene.sandbox.repository(), &options, &heard_by(&log)).expect("the rest");
+    assert!(done.passed_over > 0 && done.recompressed > 0, "{done:?}");
+    let told = |notice: &Notice| matches!(notice, Notice::PassedOver { object, .. } if *object == name.to_string());
+    assert!(log.notices().iter().any(told));
+    let kept = manifest(&scene).containers.iter().find(|record| record.id == damaged.id).cloned();
+    assert_eq!(kept.map(|record| record.level), Some(0), "it is tried again once it was mended");
+    assert!(scene.disk.damage(&name, Damage::Flip { offset: 100, mask: 4 }));
+    scene.assert_sound(&scene.disk, "mending");
+}
