@@ -16,11 +16,11 @@ fn history() -> Scene {
     let mut scene = Scene::new();
     scene.sandbox.write("noise", &noise(1, 30_000));
     let mut edited = text(2, 300_000);
-    for version in 0..4u64 {
-        let at = 70_000 * version as usize;
-        edited[at..at + 4000].copy_from_slice(&text(10 + version, 4000));
+    for version in 0..4u8 {
+        let at = 70_000 * usize::from(version);
+        edited[at..at + 4000].copy_from_slice(&text(10 + u64::from(version), 4000));
         scene.sandbox.write("edited", &edited);
-        scene.sandbox.write("anew", &text(20 + version, 200_000));
+        scene.sandbox.write("anew", &text(20 + u64::from(version), 200_000));
         scene.backup();
     }
     scene
