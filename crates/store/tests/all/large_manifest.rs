@@ -40,6 +40,7 @@ fn record(id: ContainerId, first: u64) -> ContainerRecord {
         index_sealed_bytes: 20_000 + u32::from(noise.as_bytes()[2]),
         held: CHUNKS,
         has_deltas: false,
+        level: 0,
         run_bytes: chunks.iter().map(|run| run.count * 16_384).collect(),
         chunks,
     }
