@@ -64,7 +64,7 @@ fn groups(manifest: &Manifest) -> Vec<(Class, Vec<ContainerId>)> {
     let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
     let mut groups: BTreeMap<(ContainerKind, bool, u32), Vec<ContainerId>> = BTreeMap::new();
     for record in manifest.containers.iter().filter(|record| record.object_bytes < SMALL_BYTES_MAX) {
-        let is_open = record.chunks.iter().any(|run| last.range_cardinality(run.range()) > 0);
+        let is_open = record.answers_for_any(&last);
         let size = (record.object_bytes / SMALLEST_BYTES).checked_ilog(8).map_or(0, |power| power + 1);
         groups.entry((record.kind, is_open, size)).or_default().push(record.id);
     }

@@ -6,13 +6,12 @@
 //! maintain -> orphans, marks, borrowed, lent, settle, recompress
 //! settle   -> retired (places), split, ghosts (hulls), compact, merge
 //! split, merge, ghosts, rewrite, recompress -> repack (batch, segment, categories)
-//! recompress -> settle                      for the pieces of its work
 //! compact  -> dead, rewrite                 (`forget` starts with these two)
 //! marks    -> dead, lent -> dead             (`forget` takes both)
 //! layout   -> repack                        with what a chunk is laid
 //! orphans                                   what clients left that may not delete; taking the lease removes it
 //! borrowed                                  loans shrink, and what is borrowed becomes the series' own
-//! options, commit, sound                    serve all of them and know none
+//! options, commit, damage, pieces            serve all of them and know none
 //! ```
 //! Arrows are imports; none leads back.
 //!
@@ -54,6 +53,7 @@ mod marks;
 mod merge;
 mod options;
 mod orphans;
+mod pieces;
 mod places;
 mod recompress;
 pub(crate) mod repack;

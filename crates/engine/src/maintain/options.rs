@@ -83,9 +83,9 @@ pub struct Recompression {
 }
 
 impl Recompression {
-    /// The level unless another is asked for. Of 25 archives it takes 27 % off, in 4.5 s for 10 MiB stored; 19 takes 36
-    /// % off, in 84 s. Of 20 data folders of a database 12 takes 9 % off and 19 18 %, in 11 s and 390 s for 25 MiB
-    /// (AMD EPYC, 2 cores, November 2026).
+    /// The level unless another is asked for. Of 25 archives it takes 27 % off, in 3.5 s for 10 MiB stored; 19 takes
+    /// 37 % off, in 43 s. Of 20 data folders of a database 12 takes 9 % off and 19 takes 18 %, in 12 s and 393 s for
+    /// 25 MiB (AMD EPYC, 2 cores, November 2026).
     pub const LEVEL_DEFAULT: u8 = 12;
 
     /// Takes all that was not encoded at this level before; levels beyond 19 are as 19, those below 1 as 1.

@@ -6,18 +6,20 @@
 //! copied. What comes of it is laid out as before, whole chunks in larger regions, in containers of which the manifest
 //! notes the level, so that nothing is done twice.
 //!
-//! Containers are taken in pieces, each with a commit of its own: first those that the last snapshot does not need, for
-//! what is in them changes no more, then the others; the oldest first. A piece of which less than a part in
-//! [`GAIN_ONE_IN`] would be gained stays as it is, and the level is noted as well. What a later backup splits or merges
-//! lies in new containers, of which no level is noted: then it is tried once more.
+//! Containers of which nothing would be encoded anew are left where they are. The others are taken in pieces, each with
+//! a commit of its own: first those that the last snapshot does not need, for what is in them changes no more, then the
+//! others; the oldest first. A piece of which less than a part in [`GAIN_ONE_IN`] would be gained stays as it is, and
+//! the level is noted as well. What a later backup splits or merges lies in new containers, of which no level is noted:
+//! then it is tried once more.
 
 use super::commit::{commit, credit_last};
 use super::damage::PassedOver;
+use super::dead::object_bytes;
 use super::layout::class;
 use super::options::{MaintainSummary, Maintenance, Recompression};
+use super::pieces::pieces;
 use super::repack::{Effort, RepackOptions, Repacker};
 use super::rewrite::replace;
-use super::settle::pieces;
 use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::lifecycle::lifecycles;
@@ -55,9 +57,9 @@ pub(super) fn recompress(
         if ids.is_empty() {
             break;
         }
-        let (taken, made) = passed_over
+        let (taken, encoded) = passed_over
             .work_on_sound(writer, ids, |writer, sink, ids| encode_anew(work, writer.manifest(), sink, ids, level))?;
-        summary.add(&commit_piece(work, writer, &taken, made, level)?);
+        summary.add(&commit_piece(work, writer, &taken, encoded, level)?);
         work.resources.observer.settle(bytes, 0);
     }
     summary.passed_over = passed_over.count();
@@ -66,32 +68,43 @@ pub(super) fn recompress(
 
 /// Tells whether a series has containers that are to be recompressed.
 pub(super) fn is_due(manifest: &Manifest, asked: Recompression) -> bool {
-    manifest.containers.iter().any(|record| record.level < asked.level && record.object_bytes <= asked.bytes_max)
+    asked.bytes_max > 0 && manifest.containers.iter().any(|record| record.level < asked.level)
 }
 
-/// The containers whose turn it is, in their order; the bytes asked for are lowered by theirs.
+/// The containers whose turn it is, in their order; the bytes asked for are lowered by theirs. As long as there are any
+/// the next one is taken though it has more, if it is the first: else a small number of bytes would never do anything.
 fn due(manifest: &Manifest, asked: &mut Recompression) -> Vec<ContainerId> {
     let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
-    let is_open = |record: &ContainerRecord| record.chunks.iter().any(|run| last.range_cardinality(run.range()) > 0);
     let mut due: Vec<_> = manifest.containers.iter().filter(|record| record.level < asked.level).collect();
-    due.sort_by_cached_key(|record| (is_open(record), record.id));
+    due.sort_by_cached_key(|record| (record.answers_for_any(&last), record.id));
     let mut ids = Vec::new();
     for record in due {
-        let Some(left) = asked.bytes_max.checked_sub(record.object_bytes) else { break };
-        asked.bytes_max = left;
+        if asked.bytes_max == 0 || (record.object_bytes > asked.bytes_max && !ids.is_empty()) {
+            break;
+        }
+        asked.bytes_max = asked.bytes_max.saturating_sub(record.object_bytes);
         ids.push(record.id);
     }
     ids
 }
 
-/// Makes new containers of what these answer for.
+/// Outcome of encoding containers anew.
+#[derive(Default)]
+struct EncodedAnew {
+    /// Those that others may take the place of.
+    old: HashSet<ContainerId>,
+    /// The others.
+    new: Vec<ContainerRecord>,
+}
+
+/// Makes new containers of what those of these answer for of which anything would be encoded anew.
 fn encode_anew(
     work: Maintenance<'_>,
     manifest: &Manifest,
     sink: &dyn ContainerSink,
     containers: &[ContainerId],
     level: u8,
-) -> Result<Vec<ContainerRecord>, EngineError> {
+) -> Result<EncodedAnew, EngineError> {
     let chunks = Arc::new(ChunkSource::new(work.repository, manifest));
     let last = manifest.snapshots().len().saturating_sub(1);
     let live = manifest.kept();
@@ -99,6 +112,7 @@ fn encode_anew(
     std::thread::scope(|scope| {
         let options = RepackOptions { effort: Effort::Thorough(level), is_exact };
         let mut repacker = Repacker::start(scope, &chunks, manifest, sink, options, work.resources)?;
+        let mut old = HashSet::new();
         for id in containers {
             let found = manifest.containers.iter().enumerate().find(|(_, record)| record.id == *id);
             let Some((at, record)) = found else { continue };
@@ -108,39 +122,38 @@ fn encode_anew(
                 let lifecycle = *found.get(&number.0)?;
                 Some(class(record.kind, lifecycle, lifecycle.column == last, is_exact))
             };
-            repacker.move_container(at, 0.0, class_of)?;
+            if repacker.changes(at, 0.0, class_of)? {
+                repacker.move_container(at, 0.0, class_of)?;
+                old.insert(record.id);
+            }
         }
-        Ok(repacker.finish()?.packed.containers)
+        Ok(EncodedAnew { old, new: repacker.finish()?.packed.containers })
     })
 }
 
-/// Commits the new containers in place of the old ones where they are smaller, else notes the level of these.
+/// Commits the new containers in place of the old ones where they are smaller, and notes the level of all others.
 fn commit_piece(
     work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
     taken: &[ContainerId],
-    made: Vec<ContainerRecord>,
+    EncodedAnew { old, new }: EncodedAnew,
     level: u8,
 ) -> Result<MaintainSummary, EngineError> {
-    let taken: HashSet<ContainerId> = taken.iter().copied().collect();
+    let mut summary = MaintainSummary { recompressed: taken.len() as u64, ..MaintainSummary::default() };
     let mut next = writer.manifest().clone();
-    let old: Vec<_> = next.containers.iter().filter(|record| taken.contains(&record.id)).cloned().collect();
-    let bytes_of = |records: &[ContainerRecord]| records.iter().map(|record| record.object_bytes).sum::<u64>();
-    let (old_bytes, made_bytes) = (bytes_of(&old), bytes_of(&made));
-    let mut summary = MaintainSummary::default();
-    if made_bytes <= old_bytes - old_bytes / GAIN_ONE_IN {
-        summary.bytes_written = made_bytes;
-        summary.containers_written = made.len() as u64;
-        let made = made.into_iter().map(|record| ContainerRecord { level, ..record });
-        replace(&mut next, &old, made.collect());
+    let old: Vec<_> = next.containers.iter().filter(|record| old.contains(&record.id)).cloned().collect();
+    let (old_bytes, new_bytes) = (object_bytes(&old), object_bytes(&new));
+    if new_bytes < old_bytes - old_bytes / GAIN_ONE_IN {
+        summary.bytes_written = new_bytes;
+        summary.containers_written = new.len() as u64;
+        replace(&mut next, &old, new.into_iter().map(|record| ContainerRecord { level, ..record }).collect());
         credit_last(&mut next, &summary);
-    } else {
+    } else if !new.is_empty() {
         // No manifest names what was made.
         writer.sweep()?;
-        let stay = next.containers.iter_mut().filter(|record| taken.contains(&record.id));
-        stay.for_each(|record| record.level = level);
     }
-    summary.recompressed = old.len() as u64;
+    let taken: HashSet<ContainerId> = taken.iter().copied().collect();
+    next.containers.iter_mut().filter(|record| taken.contains(&record.id)).for_each(|record| record.level = level);
     summary.add(&commit(work, writer, next)?);
     Ok(summary)
 }

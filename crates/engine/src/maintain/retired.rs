@@ -7,7 +7,6 @@ use crate::delta::{SimilarIndex, sketcher};
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_similar::sketch::Sketcher;
-use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::split_region;
 use siltstone_store::repository::Repository;
@@ -114,8 +113,8 @@ fn dying_and_returned(manifest: &Manifest, position: usize) -> (RoaringTreemap, 
 
 /// The containers that answer for any of these chunks, in the order in which they were written.
 fn containers_of(manifest: &Manifest, chunks: &RoaringTreemap) -> Vec<ContainerId> {
-    let holds = |record: &&ContainerRecord| record.chunks.iter().any(|run| chunks.range_cardinality(run.range()) > 0);
-    let mut ids: Vec<_> = manifest.containers.iter().filter(holds).map(|record| record.id).collect();
+    let holding = manifest.containers.iter().filter(|record| record.answers_for_any(chunks));
+    let mut ids: Vec<_> = holding.map(|record| record.id).collect();
     ids.sort_unstable();
     ids
 }

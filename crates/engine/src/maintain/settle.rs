@@ -4,16 +4,16 @@ use super::commit::{commit, credit, credit_last};
 use super::compact::compact;
 use super::damage::PassedOver;
 use super::options::{MaintainOptions, MaintainSummary, Maintenance};
+use super::pieces::pieces;
 use super::retired::{self, RetiredChunks};
 use super::rewrite::Rewriting;
 use super::split::{self, Split};
 use super::{ghosts, merge};
 use crate::EngineError;
 use crate::delta::SimilarIndex;
+use siltstone_store::SnapshotId;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::series::SeriesWriter;
-use siltstone_store::{ContainerId, SnapshotId};
-use std::collections::{HashMap, VecDeque};
 
 /// Settles what is unsettled in a series, oldest first, and eliminates the ghosts that forgetting has made. `similar`
 /// holds the chunks of the last snapshot that the one before it lacks, by their sketches; without it they are read
@@ -120,28 +120,6 @@ fn settle_retired(
     }
     summary.settled = u64::from(passed_over.count() == before);
     Ok(summary)
-}
-
-/// Containers in pieces of at most so many bytes, with the bytes of each; at least one container in each, and at least
-/// one piece.
-pub(super) fn pieces(
-    manifest: &Manifest,
-    containers: Vec<ContainerId>,
-    piece_bytes: u64,
-) -> VecDeque<(Vec<ContainerId>, u64)> {
-    let bytes: HashMap<ContainerId, u64> =
-        manifest.containers.iter().map(|record| (record.id, record.object_bytes)).collect();
-    let (mut pieces, mut last, mut last_bytes) = (VecDeque::new(), Vec::new(), 0);
-    for id in containers {
-        let added = bytes.get(&id).copied().unwrap_or_default();
-        if !last.is_empty() && last_bytes + added > piece_bytes {
-            pieces.push_back((std::mem::take(&mut last), std::mem::take(&mut last_bytes)));
-        }
-        last_bytes += added;
-        last.push(id);
-    }
-    pieces.push_back((last, last_bytes));
-    pieces
 }
 
 /// Commits a piece, then deletes the containers it replaces.

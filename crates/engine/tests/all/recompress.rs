@@ -3,13 +3,15 @@
 use crate::common::log::Log;
 use crate::common::ruin::containers_of;
 use crate::common::scene::Scene;
-use crate::common::{heard_by, noise, resources, text};
+use crate::common::{PASSWORD, heard_by, noise, resources, text};
 use siltstone_engine::Notice;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::maintain::{self, MaintainOptions, MaintainSummary, Recompression};
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::storage::Damage;
+use siltstone_store::repository::Repository;
+use siltstone_store::storage::{Damage, NameKind, Recorder};
+use std::sync::Arc;
 
 /// Versions of a text and of noise: what was edited is a delta, what was written anew is whole and old.
 fn history() -> Scene {
@@ -108,16 +110,34 @@ fn a_budget_takes_what_only_old_snapshots_need_first_and_the_rest_follows() {
 }
 
 #[test]
-fn what_gains_nothing_stays_and_is_not_tried_again() {
+fn a_budget_smaller_than_a_container_takes_one_each_time() {
+    let scene = history();
+    let all = manifest(&scene).containers.len();
+    for _ in 0..all {
+        assert_eq!(recompress(&scene, Recompression::all_at(3).with_bytes_max(1)).recompressed, 1);
+    }
+    assert_eq!(recompress(&scene, Recompression::all_at(3).with_bytes_max(1)), MaintainSummary::default());
+    assert_eq!(recompress(&scene, Recompression::all_at(4).with_bytes_max(0)), MaintainSummary::default());
+    scene.assert_sound(&scene.disk, "all of them");
+}
+
+#[test]
+fn what_gains_nothing_is_not_even_written_and_is_not_tried_again() {
     let mut scene = Scene::new();
     scene.sandbox.write("noise", &noise(1, 900_000));
     scene.backup();
     let before = manifest(&scene);
-    let done = recompress(&scene, Recompression::all_at(12));
-    assert_eq!((done.bytes_written, done.bytes_deleted), (0, 0));
+    let recorder = Arc::new(Recorder::new(scene.disk.clone()));
+    let repository = Repository::open(recorder.clone(), PASSWORD).expect("it opens");
+    maintain::maintain(&repository, &options(&scene, Recompression::all_at(12)), &resources()).expect("recompression");
+    let written = recorder.calls().of_kind(NameKind::Container).bytes_written;
+    assert!(written < 10_000, "the catalog at most: {written}");
     let after = manifest(&scene);
-    let ids = |manifest: &Manifest| manifest.containers.iter().map(|record| record.id).collect::<Vec<_>>();
-    assert_eq!(ids(&after), ids(&before));
+    let of_data = |manifest: &Manifest| {
+        let of_data = manifest.containers.iter().filter(|record| record.kind == ContainerKind::Data);
+        of_data.map(|record| record.id).collect::<Vec<_>>()
+    };
+    assert_eq!(of_data(&after), of_data(&before));
     assert!(after.containers.iter().all(|record| record.level == 12));
     assert_eq!(recompress(&scene, Recompression::all_at(12)), MaintainSummary::default());
     assert_eq!(scene.sandbox.check(ReadData::All).orphans, 0, "what was made for nothing is gone");

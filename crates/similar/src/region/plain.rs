@@ -4,7 +4,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use super::kernel::{Compressor, Decompressor, content_bytes};
-use super::{Codec, RegionError};
+use super::{Codec, RegionError, window_log};
 use alloc::vec::Vec;
 
 /// The default zstd level of plain regions. At it window and table are chosen here, not by zstd: a window of a whole
@@ -14,11 +14,16 @@ use alloc::vec::Vec;
 pub const ZSTD_LEVEL_DEFAULT: i32 = 2;
 /// Logarithm of the window at the default level, bytes: 2 MiB.
 const WINDOW_LOG: u32 = 21;
+/// Stands for the window that a level has by itself.
+const OWN_WINDOW: u32 = 0;
 /// Sizes of the tables at the default level.
 const TABLES: super::levels::Tables = super::levels::Tables { hash_log: 15, chain_log: 0, word_bytes: 6 };
 
 /// Encodes plain regions, one after another, reusing its memory: about 1.5 MiB at level 3.
-pub(super) struct PlainEncoder(Compressor);
+pub(super) struct PlainEncoder {
+    compressor: Compressor,
+    level: i32,
+}
 
 impl PlainEncoder {
     /// An encoder at this level of zstd.
@@ -31,7 +36,7 @@ impl PlainEncoder {
             compressor.set_window(WINDOW_LOG);
             compressor.set_tables(TABLES);
         }
-        Ok(Self(compressor))
+        Ok(Self { compressor, level })
     }
 
     /// Encodes a text into `out`, whose content is replaced: a frame, or the text itself if that is not longer.
@@ -39,10 +44,12 @@ impl PlainEncoder {
     /// # Errors
     /// [`RegionError::Failed`] if memory runs out.
     pub(super) fn encode(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<Codec, RegionError> {
-        if text.len() > 1 << WINDOW_LOG {
-            self.0.set_window(super::window_log(text.len()));
+        if self.level != ZSTD_LEVEL_DEFAULT {
+            // Levels up to 15 would not look back over all of a long text; for a short one the level's own is right.
+            let is_long = text.len() > 1 << WINDOW_LOG;
+            self.compressor.set_window(if is_long { window_log(text.len()) } else { OWN_WINDOW });
         }
-        self.0.compress_plain(text, out).map_err(failed)?;
+        self.compressor.compress_plain(text, out).map_err(failed)?;
         if out.len() < text.len() {
             return Ok(Codec::Zstd);
         }

@@ -95,6 +95,21 @@ fn a_payload_of_another_text_fails_its_check() {
     assert_eq!(encoder.check(codec, &bases, &delta, &text), Err(RegionError::CheckFailed));
 }
 
+#[test]
+fn a_long_text_before_does_not_matter_and_is_looked_back_over() {
+    let mut noise = vec![0; 5 << 20];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    let (long, short) = ([&noise[..], &noise].concat(), lines(2000));
+    for level in [ZSTD_LEVEL_DEFAULT, 12] {
+        let mut encoder = RegionEncoder::fast(level);
+        let (_, payload) = encoded(&mut encoder, &long);
+        let is_found = payload.len() < noise.len() * 11 / 10;
+        assert_eq!(is_found, level != ZSTD_LEVEL_DEFAULT, "level {level}: {} bytes", payload.len());
+        let again = encoded(&mut encoder, &short);
+        assert_eq!(again, encoded(&mut RegionEncoder::fast(level), &short), "level {level}");
+    }
+}
+
 proptest! {
     #![proptest_config(cases(300))]
 

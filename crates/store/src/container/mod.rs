@@ -142,6 +142,11 @@ impl ContainerRecord {
         numbers
     }
 
+    /// Tells whether it answers for any of these chunks.
+    pub fn answers_for_any(&self, numbers: &RoaringTreemap) -> bool {
+        self.chunks.iter().any(|run| numbers.range_cardinality(run.range()) > 0)
+    }
+
     /// Changes which chunks it answers for. The bytes of runs that this cuts are known no longer.
     pub fn change_numbers(&mut self, change: impl FnOnce(RoaringTreemap) -> RoaringTreemap) {
         let chunks = ChunkRun::runs_of(&change(self.numbers()));
