@@ -5,6 +5,7 @@
 extern crate alloc;
 
 pub mod aligned;
+pub mod anchors;
 pub mod benefit;
 mod compare;
 pub mod delta;

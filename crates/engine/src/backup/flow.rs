@@ -3,12 +3,12 @@
 
 use super::outcome::{Account, Taken, Tally};
 use super::source::Unread;
+use crate::delta::Likeness;
 use crate::fs::Problem;
 use crate::observer::EntryAction;
 use crate::parallel::Ticket;
 use crossbeam_channel::{Receiver, Sender};
 use roaring::RoaringTreemap;
-use siltstone_similar::sketch::Sketch;
 use siltstone_store::catalog::{Entry, EntryPath, Metadata};
 use siltstone_store::container::ContainerKind;
 use siltstone_store::manifest::Snapshot;
@@ -132,7 +132,8 @@ pub(super) enum Gathered {
 /// A region, and the sketches of its chunks if they are wanted.
 pub(super) struct Encoded {
     pub(super) region: EncodedRegion,
-    pub(super) sketches: Vec<Option<Sketch>>,
+    /// What its chunks are found by, if that is of use.
+    pub(super) likenesses: Vec<Likeness>,
     /// True if there was something to encode it against.
     pub(super) was_offered: bool,
 }

@@ -5,7 +5,7 @@ use super::options::{BackupSummary, Source};
 use super::previous;
 use super::run::BackupRun;
 use crate::EngineError;
-use crate::delta::SimilarIndex;
+use crate::delta::LikenessIndex;
 use crate::pack::DrySink;
 use crate::usage::{Usage, is_counted};
 use crate::written::verify_written;
@@ -56,7 +56,7 @@ impl<'t> BackupRun<'t> {
         &self,
         source: Source,
         writer: &mut SeriesWriter<'t>,
-    ) -> Result<(BackupSummary, Option<SimilarIndex>), EngineError> {
+    ) -> Result<(BackupSummary, Option<LikenessIndex>), EngineError> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
         self.tell_new_series(&manifest);

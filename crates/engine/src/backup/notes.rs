@@ -4,14 +4,14 @@ use super::flow::Encoded;
 use super::outcome::Noted;
 use super::select::Known;
 use super::sketch_file::{SketchDraft, SketchRecord};
-use crate::delta::SimilarIndex;
+use crate::delta::LikenessIndex;
 use crate::observer::{Notice, Observer};
 use std::io;
 
 /// Takes the regions in the order in which they are packed.
 pub(super) struct Notes<'k> {
     /// Index of new chunks, if old ones will be encoded against them.
-    similar: Option<SimilarIndex>,
+    similar: Option<LikenessIndex>,
     /// Chunks that new ones are encoded against, if they are.
     known: Option<&'k Known>,
     /// Sketches of new chunks, for the next backup.
@@ -22,7 +22,7 @@ pub(super) struct Notes<'k> {
 
 impl<'k> Notes<'k> {
     pub(super) fn new(
-        similar: Option<SimilarIndex>,
+        similar: Option<LikenessIndex>,
         known: Option<&'k Known>,
         draft: Option<SketchDraft>,
         observer: &'k dyn Observer,
@@ -30,11 +30,10 @@ impl<'k> Notes<'k> {
         Self { similar, known, draft, observer, noted: Noted::default() }
     }
 
-    pub(super) fn take(&mut self, Encoded { region, sketches, was_offered }: &Encoded) {
-        let chunks =
-            region.chunks.iter().zip(sketches).filter_map(|(chunk, sketch)| Some((chunk.number, sketch.as_ref()?)));
+    pub(super) fn take(&mut self, Encoded { region, likenesses, was_offered }: &Encoded) {
+        let chunks = region.chunks.iter().map(|chunk| chunk.number).zip(likenesses);
         if let Some(similar) = &mut self.similar {
-            chunks.clone().for_each(|(number, sketch)| similar.insert(number.0, sketch));
+            chunks.clone().for_each(|(number, likeness)| similar.insert(number, likeness));
         }
         let count = region.chunks.len() as u64;
         match (was_offered, region.bases.is_empty()) {
@@ -46,7 +45,8 @@ impl<'k> Notes<'k> {
         let depth_of = |known: &Known| region.bases.iter().map(|base| known.depth(*base) + 1).max();
         let depth = self.known.and_then(depth_of).unwrap_or(0);
         if let Some(draft) = &mut self.draft {
-            let mut records = chunks.map(|(number, sketch)| SketchRecord { number, depth, sketch: *sketch });
+            let sketched = chunks.filter_map(|(number, likeness)| Some((number, likeness.sketch?)));
+            let mut records = sketched.map(|(number, sketch)| SketchRecord { number, depth, sketch });
             if let Err(error) = records.try_for_each(|record| draft.push(&record)) {
                 self.give_up(&error);
             }

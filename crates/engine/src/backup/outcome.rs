@@ -3,7 +3,7 @@
 use super::options::{DeltaCounts, Healed, Reused};
 use super::sketch_file::SketchRecords;
 use crate::catalog_file::CatalogDraft;
-use crate::delta::SimilarIndex;
+use crate::delta::LikenessIndex;
 use crate::index::{FingerprintIndex, Runs};
 use crate::pack::Packed;
 use roaring::RoaringTreemap;
@@ -115,7 +115,7 @@ pub(super) struct Leftover {
 #[derive(Default)]
 pub(super) struct Noted {
     /// The new chunks by their sketches, if any were made for migration.
-    pub(super) similar: Option<SimilarIndex>,
+    pub(super) similar: Option<LikenessIndex>,
     /// The new chunks' sketches, if the next backup is to have them.
     pub(super) records: Option<SketchRecords>,
     /// Chunks kept in deltas and rejected.

@@ -2,15 +2,11 @@
 
 use super::flow::{Encoded, Handed, Reached};
 use crate::EngineError;
+use crate::delta::Likeness;
 use crate::parallel::Pool;
 use crossbeam_channel::Sender;
-use siltstone_similar::sketch::Sketcher;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder, split_region};
-use std::sync::Arc;
-
-/// Sketcher of new chunks, if sketches are of use.
-pub(super) type ChunkSketcher = Option<Arc<dyn Sketcher>>;
 
 /// Chunks of one kind gathered until they fill a region.
 #[derive(Default)]
@@ -24,13 +20,20 @@ pub(super) struct Regions<'env> {
     data: GatheredRegion,
     metadata: GatheredRegion,
     encoders: Pool<'env, RegionEncoder>,
-    sketcher: ChunkSketcher,
+    /// True if old chunks will be encoded against the new ones.
+    is_for_migration: bool,
     packer: Sender<Handed>,
 }
 
 impl<'env> Regions<'env> {
-    pub(super) fn new(encoders: Pool<'env, RegionEncoder>, sketcher: ChunkSketcher, packer: Sender<Handed>) -> Self {
-        Self { data: GatheredRegion::default(), metadata: GatheredRegion::default(), encoders, sketcher, packer }
+    pub(super) fn new(encoders: Pool<'env, RegionEncoder>, is_for_migration: bool, packer: Sender<Handed>) -> Self {
+        Self {
+            data: GatheredRegion::default(),
+            metadata: GatheredRegion::default(),
+            encoders,
+            is_for_migration,
+            packer,
+        }
     }
 
     pub(super) fn push(&mut self, kind: ContainerKind, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
@@ -61,13 +64,11 @@ impl<'env> Regions<'env> {
             return Ok(());
         }
         let (chunks, plain) = (std::mem::take(&mut open.chunks), std::mem::take(&mut open.plain));
-        let sketcher = self.sketcher.clone();
+        let is_for_migration = self.is_for_migration;
         let ticket = self.encoders.submit(move |encoder| {
-            let sketch = |sketcher: &Arc<dyn Sketcher>| {
-                split_region(&chunks, &plain).map(|(_, bytes)| sketcher.sketch(bytes)).collect()
-            };
-            let sketches = sketcher.as_ref().map(sketch).unwrap_or_default();
-            Ok(Encoded { region: EncodedRegion::encode(encoder, chunks, &plain)?, sketches, was_offered: false })
+            let looked_at = split_region(&chunks, &plain).filter(|_| is_for_migration);
+            let likenesses = looked_at.map(|(_, bytes)| Likeness::of(bytes)).collect();
+            Ok(Encoded { region: EncodedRegion::encode(encoder, chunks, &plain)?, likenesses, was_offered: false })
         });
         // The packer goes away only after an error of its own, which is the one told.
         self.packer.send(Handed::Region(kind, ticket)).map_err(|_| EngineError::Interrupted)

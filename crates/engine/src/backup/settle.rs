@@ -3,7 +3,7 @@
 use super::options::BackupSummary;
 use super::run::BackupRun;
 use crate::EngineError;
-use crate::delta::SimilarIndex;
+use crate::delta::LikenessIndex;
 use crate::lease::now;
 use crate::maintain::{self, MaintainOptions, Maintenance};
 use crate::observer::Notice;
@@ -22,7 +22,7 @@ impl<'t> BackupRun<'t> {
         &self,
         mut writer: SeriesWriter<'t>,
         mut summary: BackupSummary,
-        similar: Option<SimilarIndex>,
+        similar: Option<LikenessIndex>,
     ) -> BackupSummary {
         if writer.manifest().lease.is_none() {
             return summary;

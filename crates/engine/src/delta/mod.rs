@@ -5,6 +5,7 @@
 //! policy         which way deltas point, how long chains may be
 //! sketch         how chunks are sketched
 //! similar_index  candidates: chunks by their sketches
+//! likeness       the same by anchors as well
 //! offers         what each chunk may be encoded against, as the choice of bases wants it
 //! segment        regions being filled, and the choice of bases for each; how much is looked at together
 //! encode         a region against its bases
@@ -15,6 +16,7 @@
 
 mod encode;
 mod keep;
+mod likeness;
 mod offers;
 mod policy;
 mod segment;
@@ -23,6 +25,7 @@ mod sketch;
 
 pub(crate) use encode::encode_region;
 pub use keep::KeepRule;
+pub(crate) use likeness::{Likeness, LikenessIndex};
 pub(crate) use offers::{CANDIDATES, offer};
 pub use policy::{DEPTH_DEFAULT, DEPTH_MAX, Deltas, FORWARD_DEPTH_DEFAULT, ForwardPolicy};
 pub(crate) use segment::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET, OpenRegion, SEGMENT_BYTES};

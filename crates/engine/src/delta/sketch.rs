@@ -1,12 +1,14 @@
 //! How chunks are sketched.
 
-use siltstone_similar::sketch::{Shape, Sketcher, by_name};
-use std::sync::Arc;
+use siltstone_similar::Isa;
+use siltstone_similar::sketch::{OdessPlus, Rate, Shape, Sketcher, Windows};
+use std::sync::{Arc, LazyLock};
 
 /// The method that sketches are made by. Nothing on disk depends on it.
-const METHOD: &str = "odess-plus";
+pub(super) static METHOD: LazyLock<OdessPlus> =
+    LazyLock::new(|| OdessPlus::new("odess-plus", Windows::Four, Rate::DEFAULT, Shape::DEFAULT, Isa::best()));
 
 /// Makes the sketches of chunks.
 pub(crate) fn sketcher() -> Arc<dyn Sketcher> {
-    by_name(METHOD, Shape::DEFAULT).map(Arc::from).expect("a method of this name")
+    Arc::new(METHOD.clone())
 }

@@ -22,7 +22,7 @@ use crate::EngineError;
 use crate::bases::BaseGraph;
 use crate::chunks::ChunkSource;
 use crate::decode::HeldChunk;
-use crate::delta::{CANDIDATES, DEPTH_MAX, SimilarIndex, offer, sketcher};
+use crate::delta::{DEPTH_MAX, Likeness, LikenessIndex, offer};
 use crate::lifecycle::lifecycles;
 use crate::pack::{ContainerSink, DrySink};
 use roaring::RoaringTreemap;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 /// Text that is read together, in memory and in a temporary file, for each byte of it in memory.
 const TOGETHER_PART: u64 = 8;
-/// The sketches of what one delta may be encoded against take this much.
+/// The sketches and anchors of what one delta may be encoded against take this much.
 const SIMILAR_BYTES: u64 = 4 << 20;
 
 /// Ghosts that take less than one byte in so many of the series are left alone.
@@ -294,7 +294,6 @@ fn encode_again(
     let options = RepackOptions { effort: Effort::Usual(work.options.compression_level), is_exact };
     let memory_bytes = work.resources.repack_shares().dependents_bytes;
     let bytes_max = usize::try_from(TOGETHER_PART * memory_bytes).unwrap_or(usize::MAX);
-    let sketcher = sketcher();
     std::thread::scope(|scope| {
         let mut repacker = Repacker::start(scope, chunks, manifest, sink, options, work.resources)?;
         let (mut read, mut left) = (HashMap::new(), 0);
@@ -310,14 +309,12 @@ fn encode_again(
                 Some(chunk) => HeldChunk::read(chunk),
                 None => Err(StoreError::MissingChunk { number }),
             };
-            let mut similar = SimilarIndex::within(SIMILAR_BYTES);
+            let mut similar = LikenessIndex::within(SIMILAR_BYTES);
             let mut lengths = HashMap::new();
             for base in elimination.instead_of(bases) {
                 let bytes = bytes_of(base)?;
                 lengths.insert(base.0, bytes.len());
-                if let Some(sketch) = sketcher.sketch(&bytes) {
-                    similar.insert(base.0, &sketch);
-                }
+                similar.insert(base, &Likeness::of(&bytes));
             }
             let found = lifecycles(manifest, &members.iter().map(|place| place.chunk.number.0).collect());
             for place in members {
@@ -325,7 +322,7 @@ fn encode_again(
                 let Some(lifecycle) = found.get(&number.0) else { continue };
                 let bytes = bytes_of(number)?;
                 let kind = ContainerKind::of(number);
-                let alike = similar.candidates(kind, sketcher.sketch(&bytes).as_ref(), CANDIDATES);
+                let alike = similar.candidates(kind, &Likeness::of(&bytes)).into_iter();
                 let offers = alike
                     .map(|(base, matches)| offer(base, lengths.get(&base.0).copied().unwrap_or_default(), matches));
                 let last = manifest.snapshots().len().saturating_sub(1);

@@ -3,16 +3,14 @@
 use super::options::Maintenance;
 use super::places::Places;
 use crate::chunks::ChunkSource;
-use crate::delta::{SimilarIndex, sketcher};
+use crate::delta::{Likeness, LikenessIndex};
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
-use siltstone_similar::sketch::Sketcher;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::split_region;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::claimed_chunks;
 use siltstone_store::{ContainerId, SnapshotId};
-use std::sync::Arc;
 
 /// The chunks that retired with a snapshot, and what takes their place.
 pub(super) struct RetiredChunks {
@@ -27,11 +25,10 @@ pub(super) struct RetiredChunks {
     pub(super) claimed: RoaringTreemap,
     /// Chunks that may become a base: the next snapshot needs them, but this one does not.
     pub(super) fresh: RoaringTreemap,
-    /// Those of the latter, by their sketches.
-    pub(super) similar: SimilarIndex,
+    /// Those of the latter, by their sketches and anchors.
+    pub(super) similar: LikenessIndex,
     /// New chunks that stand where dying ones stood.
     pub(super) places: Places,
-    pub(super) sketcher: Arc<dyn Sketcher>,
 }
 
 impl RetiredChunks {
@@ -40,7 +37,7 @@ impl RetiredChunks {
         Maintenance { repository, options, resources }: Maintenance<'_>,
         manifest: &Manifest,
         position: usize,
-        similar: Option<SimilarIndex>,
+        similar: Option<LikenessIndex>,
     ) -> Result<Self, EngineError> {
         let (here, next) = (manifest.necessary(position), manifest.necessary(position + 1));
         let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
@@ -62,10 +59,9 @@ impl RetiredChunks {
         fresh -= manifest.imported();
         let is_lent = manifest.lends && !fresh.is_empty() && !dying.is_empty();
         let claimed = if is_lent { claimed_chunks(repository, manifest.series)? } else { RoaringTreemap::new() };
-        let sketcher = sketcher();
         let similar = match similar {
             Some(similar) => similar,
-            None => read_similar(repository, manifest, &fresh, &*sketcher, resources)?,
+            None => read_similar(repository, manifest, &fresh, resources)?,
         };
         let places = match manifest.snapshots().get(position..).unwrap_or_default() {
             [before, after, ..] if !fresh.is_empty() => {
@@ -74,7 +70,7 @@ impl RetiredChunks {
             _ => Places::default(),
         };
         let snapshot = manifest.snapshots().get(position).map_or(SnapshotId([0; 32]), |snapshot| snapshot.id);
-        Ok(Self { position, snapshot, dying, returned, claimed, fresh, similar, places, sketcher })
+        Ok(Self { position, snapshot, dying, returned, claimed, fresh, similar, places })
     }
 
     /// The containers that answer for any of its chunks, or for any taken back, in the order in which they were
@@ -128,15 +124,14 @@ fn settle(manifest: &mut Manifest, snapshot: &SnapshotId) {
     }
 }
 
-/// Reads chunks for their sketches.
+/// Reads chunks for their sketches and anchors.
 fn read_similar(
     repository: &Repository,
     manifest: &Manifest,
     numbers: &RoaringTreemap,
-    sketcher: &dyn Sketcher,
     resources: &Resources,
-) -> Result<SimilarIndex, EngineError> {
-    let mut similar = SimilarIndex::within(resources.repack_shares().similar_bytes);
+) -> Result<LikenessIndex, EngineError> {
+    let mut similar = LikenessIndex::within(resources.repack_shares().similar_bytes);
     let chunks = ChunkSource::new(repository, manifest);
     for (at, record) in manifest.containers.iter().enumerate() {
         let wanted = record.numbers() & numbers;
@@ -158,9 +153,7 @@ fn read_similar(
                 Ok(plain) => {
                     let members = split_region(&entry.chunks, &plain);
                     for (chunk, bytes) in members.filter(|(chunk, _)| wanted.contains(chunk.number.0)) {
-                        if let Some(sketch) = sketcher.sketch(bytes) {
-                            similar.insert(chunk.number.0, &sketch);
-                        }
+                        similar.insert(chunk.number, &Likeness::of(bytes));
                     }
                 }
                 Err(error) if error.is_damage() => {}

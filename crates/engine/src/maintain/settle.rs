@@ -10,13 +10,13 @@ use super::rewrite::Rewriting;
 use super::split::{self, Split};
 use super::{ghosts, merge};
 use crate::EngineError;
-use crate::delta::SimilarIndex;
+use crate::delta::LikenessIndex;
 use siltstone_store::SnapshotId;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::series::SeriesWriter;
 
 /// Settles what is unsettled in a series, oldest first, and eliminates the ghosts that forgetting has made. `similar`
-/// holds the chunks of the last snapshot that the one before it lacks, by their sketches; without it they are read
+/// holds the chunks of the last snapshot that the one before it lacks, by their sketches and anchors; without it they are read
 /// again. The lease is kept.
 ///
 /// # Errors
@@ -25,7 +25,7 @@ use siltstone_store::series::SeriesWriter;
 pub(crate) fn settle(
     work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
-    mut similar: Option<SimilarIndex>,
+    mut similar: Option<LikenessIndex>,
 ) -> Result<MaintainSummary, EngineError> {
     let mut summary = MaintainSummary::default();
     let mut passed_over = PassedOver::new(work.resources);
@@ -101,7 +101,7 @@ fn settle_retired(
     work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
     position: usize,
-    similar: Option<SimilarIndex>,
+    similar: Option<LikenessIndex>,
     passed_over: &mut PassedOver<'_>,
 ) -> Result<MaintainSummary, EngineError> {
     let retired = RetiredChunks::new(work, writer.manifest(), position, similar)?;

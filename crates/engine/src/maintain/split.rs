@@ -6,13 +6,12 @@ use super::repack::{Effort, Link, Move, RepackOptions, Repacked, Repacker, Stand
 use super::retired::RetiredChunks;
 use crate::bases::{level_of, raise};
 use crate::chunks::ChunkSource;
-use crate::delta::{CANDIDATES, Deltas, offer};
+use crate::delta::{Deltas, Likeness, offer};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::pack::ContainerSink;
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
-use siltstone_similar::sketch::Sketch;
 use siltstone_store::container::{ChunkPlace, ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::{ChunkNumber, ContainerId, StoreError};
@@ -141,7 +140,7 @@ impl Work<'_> {
         depth: u32,
     ) -> Result<RoaringTreemap, EngineError> {
         let mut encoded = RoaringTreemap::new();
-        let (chunks, sketcher) = (self.chunks, self.retired.sketcher.clone());
+        let chunks = self.chunks;
         let reader = chunks.reader(container)?;
         let may_be_encoded = |place: &ChunkPlace| {
             let number = place.chunk.number;
@@ -155,22 +154,22 @@ impl Work<'_> {
         let looked_at = self.repacker.encoders();
         let looked_at = looked_at.in_order(by_region, self.repacker.regions_ahead(), move |_, (at, places)| {
             let plain = chunks.region(container, at)?;
-            let sketch = |place: ChunkPlace| {
+            let look = |place: ChunkPlace| {
                 let bytes = chunks.verified(container, &place, &plain)?;
-                Ok((place, sketcher.sketch(bytes)))
+                Ok((place, Likeness::of(bytes)))
             };
-            let places = places.into_iter().map(sketch).collect::<Result<Vec<_>, StoreError>>()?;
+            let places = places.into_iter().map(look).collect::<Result<Vec<_>, StoreError>>()?;
             Ok::<_, StoreError>((plain, places))
         });
         for region in looked_at {
             self.resources.unless_cancelled()?;
             let (plain, places) = region??;
-            for (place, sketch) in places {
+            for (place, likeness) in places {
                 let number = place.chunk.number;
                 let (Some(lifecycle), Some(bytes)) = (lifecycles.get(&number.0), place.of(&plain)) else {
                     continue;
                 };
-                let (offers, is_guess) = self.offers(kind, number, sketch.as_ref())?;
+                let (offers, is_guess) = self.offers(kind, number, &likeness)?;
                 if offers.is_empty() {
                     continue;
                 }
@@ -193,9 +192,10 @@ impl Work<'_> {
         &self,
         kind: ContainerKind,
         number: ChunkNumber,
-        sketch: Option<&Sketch>,
+        likeness: &Likeness,
     ) -> Result<(Vec<Offer<ChunkNumber>>, bool), StoreError> {
-        let alike = self.retired.similar.candidates(kind, sketch, CANDIDATES);
+        let alike = self.retired.similar.candidates(kind, likeness);
+        let alike = alike.into_iter();
         let mut candidates: Vec<_> = alike.filter(|(found, _)| self.retired.fresh.contains(found.0)).collect();
         let is_guess = candidates.is_empty();
         for number in self.retired.places.of(number) {

@@ -8,7 +8,8 @@
 //!                 segments, and bases read for them (forward)    F = min(R / 2, 160 MiB)
 //!                   text of a segment, at most                   F / 8
 //!                   waiting for bases                            F / 8
-//!                 sketches of new chunks (if deltas are made)    (R - F) / 4
+//!                 sketches and anchors of new chunks (if deltas  (R - F) / 4, half of it each
+//!                 are made)
 //!                 fingerprints: the rest                         I = R - F - sketches
 //!                   of those, chunks of older snapshots only     I / 16
 //! restore         each of two batches and their plans            M / 4
@@ -17,7 +18,7 @@
 //! maintain,       batch of regions taken apart                   64 MiB
 //! forget,         segment of regions to be encoded               20 MiB
 //! repair          waiting for bases                              M / 8
-//!                 sketches of new chunks                         M / 8
+//!                 sketches and anchors of new chunks             M / 8, half of it each
 //!                 text of ghosts' dependents and their bases     M / 8, and seven times as much in a temporary file
 //! recompression   as those; batch of regions taken apart         16 MiB
 //!                 that, segments, regions, containers            160 MiB in all

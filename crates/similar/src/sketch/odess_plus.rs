@@ -35,6 +35,8 @@
 
 use super::transforms::{Extreme, Extremes, Transforms};
 use super::{Rate, Shape, Sketch, Sketcher};
+use crate::anchors::anchor_at;
+use alloc::vec::Vec;
 use siltstone_rolling::swpr::{self, CandidateFilter, RollingWindows};
 use siltstone_simd::{Isa, Kernel, Simd};
 
@@ -102,29 +104,47 @@ impl OdessPlus {
         (!hashes.is_empty()).then(|| self.transforms.sketch(&features))
     }
 
+    /// The sketch of a chunk, and its [anchors](crate::anchors) at the places of the sample, in their order, added to
+    /// `anchors`. The first 64 places have none.
+    pub fn sketch_with_anchors(&self, chunk: &[u8], anchors: &mut Vec<u32>) -> Option<Sketch> {
+        self.each_sampled(chunk, |place| anchors.extend(anchor_at(chunk, place)))
+    }
+
+    /// The sketch of a chunk; `each` is shown the places of the sample, in order, but for the first [`BLOCK`].
+    fn each_sampled(&self, chunk: &[u8], each: impl FnMut(usize)) -> Option<Sketch> {
+        match self.windows {
+            Windows::Two => self.best::<2>(chunk, each),
+            Windows::Four => self.best::<4>(chunk, each),
+            Windows::Eight => self.best::<8>(chunk, each),
+        }
+    }
+
     /// The definition, word for word.
     #[allow(clippy::cast_possible_truncation)] // Functions take the low half.
-    fn scalar<const WINDOWS: usize>(&self, chunk: &[u8]) -> Option<Sketch> {
+    fn scalar<const WINDOWS: usize>(&self, chunk: &[u8], mut each: impl FnMut(usize)) -> Option<Sketch> {
         let boundary = boundary(RollingWindows::<WINDOWS>::BITS, self.rate);
         let (mut rolled, mut is_sampled) = (RollingWindows::<WINDOWS>::new(), false);
         let mut features = Extremes::none(Extreme::Min);
-        for byte in &chunk[..places(chunk)] {
+        for (place, byte) in chunk[..places(chunk)].iter().enumerate() {
             let hash = rolled.next(*byte);
             if hash >= boundary {
                 self.transforms.see(hash as u32, Extreme::Min, &mut features);
                 is_sampled = true;
+                if place >= BLOCK {
+                    each(place);
+                }
             }
         }
         is_sampled.then(|| self.transforms.sketch(&features))
     }
 
     /// Sketches by vectors, where there are some and the chunk is long enough.
-    fn best<const WINDOWS: usize>(&self, chunk: &[u8]) -> Option<Sketch> {
+    fn best<const WINDOWS: usize>(&self, chunk: &[u8], mut each: impl FnMut(usize)) -> Option<Sketch> {
         if places(chunk) < LEAST_PLACES {
-            return self.scalar::<WINDOWS>(chunk);
+            return self.scalar::<WINDOWS>(chunk, each);
         }
-        let vectors = Vectors::<WINDOWS> { sketcher: self, chunk };
-        self.isa.run(vectors).unwrap_or_else(|| self.scalar::<WINDOWS>(chunk))
+        let vectors = Vectors::<WINDOWS, _> { sketcher: self, chunk, each: &mut each };
+        self.isa.run(vectors).unwrap_or_else(|| self.scalar::<WINDOWS>(chunk, each))
     }
 }
 
@@ -138,11 +158,7 @@ impl Sketcher for OdessPlus {
     }
 
     fn sketch(&self, chunk: &[u8]) -> Option<Sketch> {
-        match self.windows {
-            Windows::Two => self.best::<2>(chunk),
-            Windows::Four => self.best::<4>(chunk),
-            Windows::Eight => self.best::<8>(chunk),
-        }
+        self.each_sampled(chunk, |_| ())
     }
 }
 
@@ -182,17 +198,18 @@ const LEAST_PLACES: usize = 2 * BLOCK;
 /// Memory is asked for this far ahead.
 const AHEAD_BYTES: usize = 2 << 10;
 
-struct Vectors<'d, const WINDOWS: usize> {
+struct Vectors<'d, const WINDOWS: usize, F> {
     sketcher: &'d OdessPlus,
     chunk: &'d [u8],
+    each: &'d mut F,
 }
 
-impl<const WINDOWS: usize> Kernel for Vectors<'_, WINDOWS> {
+impl<const WINDOWS: usize, F: FnMut(usize)> Kernel for Vectors<'_, WINDOWS, F> {
     type Output = Option<Sketch>;
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> Option<Sketch> {
-        let Self { sketcher, chunk } = self;
+        let Self { sketcher, chunk, each } = self;
         let end = places(chunk);
         let boundary = boundary(RollingWindows::<WINDOWS>::BITS, sketcher.rate);
         let mut filter = CandidateFilter::<S, WINDOWS>::new(s, boundary);
@@ -202,13 +219,13 @@ impl<const WINDOWS: usize> Kernel for Vectors<'_, WINDOWS> {
         let mut head = [0; swpr::WINDOW_BYTES + BLOCK];
         head[swpr::WINDOW_BYTES..].copy_from_slice(&chunk[..BLOCK]);
         named.add(swpr::WINDOW_BYTES, block(s, &mut filter, &head, swpr::WINDOW_BYTES));
-        sample.take(s, &sketcher.transforms, &head, &mut named);
+        sample.take(s, &sketcher.transforms, &head, &mut named, |_| ());
         let mut at = BLOCK;
         while at + BLOCK <= end {
             s.prefetch(chunk, at + AHEAD_BYTES);
             named.add(at, block(s, &mut filter, chunk, at));
             if named.is_full() {
-                sample.take(s, &sketcher.transforms, chunk, &mut named);
+                sample.take(s, &sketcher.transforms, chunk, &mut named, &mut *each);
             }
             at += BLOCK;
         }
@@ -217,7 +234,7 @@ impl<const WINDOWS: usize> Kernel for Vectors<'_, WINDOWS> {
             let back = end - BLOCK;
             named.add(back, block(s, &mut filter, chunk, back) & u64::MAX << (at - back));
         }
-        sample.take(s, &sketcher.transforms, chunk, &mut named);
+        sample.take(s, &sketcher.transforms, chunk, &mut named, &mut *each);
         (!sample.is_empty).then(|| sketcher.transforms.sketch(&sample.features))
     }
 }
@@ -286,10 +303,21 @@ impl<const WINDOWS: usize> Sample<WINDOWS> {
     /// Sums the hashes of the places named, forgets these, and sees the hashes that are sampled.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // Functions take the low half.
-    fn take<S: Simd>(&mut self, s: S, transforms: &Transforms, data: &[u8], named: &mut Named) {
+    fn take<S: Simd>(
+        &mut self,
+        s: S,
+        transforms: &Transforms,
+        data: &[u8],
+        named: &mut Named,
+        mut each: impl FnMut(usize),
+    ) {
         let mut count = 0;
         for i in 0..named.count.min(named.numbers.len()) {
-            let hash = swpr::hash::<WINDOWS>(data, named.numbers[i] as usize + 1);
+            let place = named.numbers[i] as usize;
+            let hash = swpr::hash::<WINDOWS>(data, place + 1);
+            if hash >= self.boundary {
+                each(place);
+            }
             // Never ahead of what is read.
             named.numbers[count] = hash as u32;
             count += usize::from(hash >= self.boundary);

@@ -140,6 +140,40 @@ fn forms_agree_at_every_length_and_alignment() {
     }
 }
 
+/// The sketch and the anchors of a chunk.
+fn with_anchors(sketcher: &OdessPlus, chunk: &[u8]) -> (Option<Sketch>, Vec<u32>) {
+    let mut anchors = Vec::new();
+    (sketcher.sketch_with_anchors(chunk, &mut anchors), anchors)
+}
+
+#[test]
+fn equal_bytes_have_equal_anchors_wherever_they_stand() {
+    for (rate, windows) in rates_and_windows() {
+        let sketcher = OdessPlus::new("odess-plus", windows, rate, Shape::DEFAULT, Isa::best());
+        let (moved, other) = (random_bytes("moved", 64 << 10), random_bytes("other", 10_007));
+        let (_, anchors) = with_anchors(&sketcher, &moved);
+        let (least, most) = (moved.len() * 6 / 10, moved.len() * 14 / 10);
+        // Hashes of 16 bits are not as even.
+        let least = if windows == Windows::Eight { least / 3 } else { least };
+        let per_anchor = rate.one_in() as usize;
+        assert!((least..most).contains(&(anchors.len() * per_anchor)), "{rate:?}, {windows:?}: {}", anchors.len());
+        let (_, found) = with_anchors(&sketcher, &[&other[..], &moved, &other].concat());
+        let found: std::collections::HashSet<u32> = found.into_iter().collect();
+        // Of the last bytes, and of the 64th, only one of the two may have an anchor.
+        assert!(anchors.iter().filter(|anchor| !found.contains(anchor)).count() <= 1, "{rate:?}, {windows:?}");
+        let (_, of_other) = with_anchors(&sketcher, &random_bytes("third", 64 << 10));
+        assert!(of_other.iter().all(|anchor| !found.contains(anchor)), "{rate:?}, {windows:?}");
+    }
+}
+
+#[test]
+fn the_first_bytes_have_no_anchor() {
+    let sketcher = OdessPlus::new("odess-plus", Windows::Four, Rate::OneIn32, Shape::DEFAULT, Isa::best());
+    for len in 0..=80 {
+        assert_eq!(with_anchors(&sketcher, &random_bytes("short", len)).1, [], "{len} bytes");
+    }
+}
+
 proptest! {
     #![proptest_config(cases(60))]
 
@@ -155,10 +189,11 @@ proptest! {
         let chunk = data.get(start..).unwrap_or_default();
         let shape = Shape::new(features, features).unwrap();
         for (rate, windows) in rates_and_windows() {
-            let sketch = |isa| OdessPlus::new("odess-plus", windows, rate, shape, isa).sketch(chunk);
-            let want = sketch(Isa::SCALAR);
+            let make = |isa| OdessPlus::new("odess-plus", windows, rate, shape, isa);
+            let want = with_anchors(&make(Isa::SCALAR), chunk);
             for isa in Isa::available() {
-                prop_assert_eq!(sketch(isa), want, "{}, {:?}, {:?}", isa, rate, windows);
+                prop_assert_eq!(&with_anchors(&make(isa), chunk), &want, "{}, {:?}, {:?}", isa, rate, windows);
+                prop_assert_eq!(make(isa).sketch(chunk), want.0, "{}, {:?}, {:?}", isa, rate, windows);
             }
         }
     }

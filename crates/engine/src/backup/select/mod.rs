@@ -29,7 +29,7 @@ pub(super) use known::{Known, Origin};
 use super::flow::{Encoded, Gathered, Handed, Segment};
 use crate::EngineError;
 use crate::decode::Gatherer;
-use crate::delta::{BASES_OF_TEXT, OpenRegion, encode_region, offer};
+use crate::delta::{BASES_OF_TEXT, Likeness, OpenRegion, encode_region, offer};
 use crate::observer::{Notice, Observer};
 use crate::parallel::{Pool, Ticket};
 use crossbeam_channel::{Receiver, Sender};
@@ -265,7 +265,8 @@ impl Selector<'_, '_> {
         let (was_offered, rule) = (group.1 > 0, self.known.forward.keep);
         let ticket = self.encoders.submit(move |encoder| {
             let region = encode_region(encoder, &bases, chunks, &plain, rule)?;
-            Ok(Encoded { region, sketches, was_offered })
+            let likenesses = sketches.into_iter().map(Likeness::of_sketch).collect();
+            Ok(Encoded { region, likenesses, was_offered })
         });
         // The packer goes away only after an error of its own, which is the one told.
         self.packer.send(Handed::Region(group.0, ticket)).map_err(|_| EngineError::Interrupted)

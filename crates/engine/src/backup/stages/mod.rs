@@ -21,7 +21,7 @@ use super::options::Source;
 use super::outcome::RunOutcome;
 use super::piece::{Buffers, ReadStage};
 use crate::EngineError;
-use crate::delta::SimilarIndex;
+use crate::delta::LikenessIndex;
 use crate::parallel::{Pool, spawn_named};
 use assembling::Assembly;
 use context::joined;
@@ -53,7 +53,7 @@ impl Stages<'_, '_, '_> {
                 Some(selection) => (selection.draft.take(), Some(&*selection)),
                 None => (None, None),
             };
-            let similar = self.similar_bytes.map(SimilarIndex::within);
+            let similar = self.similar_bytes.map(LikenessIndex::within);
             let notes =
                 Notes::new(similar, selection.map(|selection| &selection.known), draft, &*self.run.resources.observer);
             let packer = spawn_named(scope, "pack", move || self.pack(&packer_out, notes))?;

@@ -27,8 +27,8 @@ impl Stages<'_, '_, '_> {
         packer: Sender<Handed>,
     ) -> Result<(Outlet<'env>, Option<Selecting<'scope>>), EngineError> {
         let Some(selection) = selection else {
-            let sketcher = self.similar_bytes.map(|_| sketcher());
-            return Ok((Outlet::Regions(Regions::new(encoders, sketcher, packer)), None));
+            let regions = Regions::new(encoders, self.similar_bytes.is_some(), packer);
+            return Ok((Outlet::Regions(regions), None));
         };
         let (chunks, waiting_bytes) = (selection.chunks.clone(), selection.waiting_bytes);
         let (spill_folder, resources) = (selection.spill_folder.clone(), self.run.resources);

@@ -1,0 +1,112 @@
+//! What old chunks find new ones by: sketches, and anchors as well.
+//!
+//! New chunks are looked at one by one as they are encoded, so that anchors cost next to nothing. Where new chunks are
+//! encoded against old ones there are sketches alone: those of all old chunks are kept from one backup to the next, and
+//! anchors would take ten times as much.
+
+use super::offers::CANDIDATES;
+use super::similar_index::SimilarIndex;
+use super::sketch::METHOD;
+use siltstone_similar::anchors::AnchorIndex;
+use siltstone_similar::sketch::Sketch;
+use siltstone_store::ChunkNumber;
+use siltstone_store::container::ContainerKind;
+
+/// Candidates looked up by anchors. Ten would find no more than five.
+const CANDIDATES_BY_ANCHORS: usize = 5;
+
+/// Sketch and anchors of a chunk.
+#[derive(Debug, Default)]
+pub(crate) struct Likeness {
+    /// None where nothing was sampled.
+    pub(crate) sketch: Option<Sketch>,
+    anchors: Vec<u32>,
+}
+
+impl Likeness {
+    /// What a chunk of these bytes is found by.
+    pub(crate) fn of(chunk: &[u8]) -> Self {
+        let mut anchors = Vec::new();
+        let sketch = METHOD.sketch_with_anchors(chunk, &mut anchors);
+        Self { sketch, anchors }
+    }
+
+    /// As [`Self::of`], where only the sketch is of use.
+    pub(crate) fn of_sketch(sketch: Option<Sketch>) -> Self {
+        Self { sketch, anchors: Vec::new() }
+    }
+}
+
+/// Chunks by their sketches and anchors, in bounded memory.
+pub(crate) struct LikenessIndex {
+    sketches: SimilarIndex,
+    anchors: AnchorIndex,
+}
+
+impl LikenessIndex {
+    /// An empty index, which takes about so many bytes at most.
+    pub(crate) fn within(bytes: u64) -> Self {
+        Self { sketches: SimilarIndex::within(bytes / 2), anchors: AnchorIndex::within(bytes / 2) }
+    }
+
+    /// Adds a chunk.
+    pub(crate) fn insert(&mut self, number: ChunkNumber, likeness: &Likeness) {
+        if let Some(sketch) = &likeness.sketch {
+            self.sketches.insert(number.0, sketch);
+        }
+        self.anchors.insert(number.0, &likeness.anchors);
+    }
+
+    /// The chunks of this kind that resemble one, each with the anchors or features in common: first those that have
+    /// most of its anchors, then those that have most of its features.
+    pub(crate) fn candidates(&self, kind: ContainerKind, likeness: &Likeness) -> Vec<(ChunkNumber, usize)> {
+        let by_anchors = self.anchors.find_some(&likeness.anchors, CANDIDATES_BY_ANCHORS).into_iter();
+        let by_anchors = by_anchors.map(|found| (ChunkNumber(found.number), found.matches));
+        let mut candidates: Vec<_> = by_anchors.filter(|(number, _)| ContainerKind::of(*number) == kind).collect();
+        for (number, matches) in self.sketches.candidates(kind, likeness.sketch.as_ref(), CANDIDATES) {
+            if candidates.iter().all(|(known, _)| *known != number) {
+                candidates.push((number, matches));
+            }
+        }
+        candidates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(seed: u8, bytes: usize) -> Vec<u8> {
+        let mut noise = vec![0; bytes];
+        blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut noise);
+        noise
+    }
+
+    #[test]
+    fn the_chunks_that_hold_parts_of_another_are_found_the_largest_part_first() {
+        let mut index = LikenessIndex::within(1 << 20);
+        let old = noise(0, 32 << 10);
+        let (small, large) = old.split_at(10 << 10);
+        let whole = [&noise(1, 20 << 10), small, &noise(2, 20 << 10)].concat();
+        index.insert(ChunkNumber(1), &Likeness::of(&whole));
+        index.insert(ChunkNumber(2), &Likeness::of(&[large, &noise(3, 40 << 10)].concat()));
+        index.insert(ChunkNumber(3), &Likeness::of(&noise(4, 40 << 10)));
+        let numbers = |kind| {
+            let found = index.candidates(kind, &Likeness::of(&old));
+            found.into_iter().map(|(number, _)| number.0).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(ContainerKind::Data), [2, 1]);
+        assert_eq!(numbers(ContainerKind::Metadata), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn a_chunk_found_both_ways_is_found_once() {
+        let mut index = LikenessIndex::within(1 << 20);
+        let likeness = Likeness::of(&noise(0, 16 << 10));
+        index.insert(ChunkNumber(7), &likeness);
+        let found = index.candidates(ContainerKind::Data, &likeness);
+        assert!(matches!(found[..], [(ChunkNumber(7), 60..)]), "{found:?}");
+        let by_sketch = index.candidates(ContainerKind::Data, &Likeness::of_sketch(likeness.sketch));
+        assert_eq!(by_sketch, [(ChunkNumber(7), 12)]);
+    }
+}
