@@ -15,6 +15,9 @@ use siltstone_store::container::ContainerKind;
 /// Candidates looked up by anchors. Ten would find no more than five.
 const CANDIDATES_BY_ANCHORS: usize = 5;
 
+/// Bytes for which a chunk has one anchor, or somewhat more.
+const BYTES_PER_ANCHOR: usize = 100;
+
 /// Sketch and anchors of a chunk.
 #[derive(Debug, Default)]
 pub(crate) struct Likeness {
@@ -26,7 +29,7 @@ pub(crate) struct Likeness {
 impl Likeness {
     /// What a chunk of these bytes is found by.
     pub(crate) fn of(chunk: &[u8]) -> Self {
-        let mut anchors = Vec::new();
+        let mut anchors = Vec::with_capacity(chunk.len() / BYTES_PER_ANCHOR);
         let sketch = METHOD.sketch_with_anchors(chunk, &mut anchors);
         Self { sketch, anchors }
     }

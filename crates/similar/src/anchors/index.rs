@@ -52,7 +52,10 @@ impl AnchorIndex {
         let chunk = u32::try_from(self.chunks.len()).ok().filter(|chunk| *chunk != u32::MAX);
         if let (Some(chunk), false) = (chunk, anchors.is_empty()) {
             self.chunks.push(number);
-            anchors.iter().for_each(|anchor| self.insert_one(*anchor, chunk));
+            self.fetch(anchors);
+            for anchor in anchors {
+                self.insert_one(*anchor, chunk);
+            }
         }
     }
 
@@ -68,6 +71,13 @@ impl AnchorIndex {
                 self.make_room();
             }
         }
+    }
+
+    /// Brings the slots of these anchors into the cache, all at once: looked up one after another each would be waited
+    /// for.
+    fn fetch(&self, anchors: &[u32]) {
+        let mask = self.slots.len() - 1;
+        core::hint::black_box(anchors.iter().fold(0, |all, anchor| all ^ self.slots[*anchor as usize & mask]));
     }
 
     /// The slot of an anchor, or the empty one where it would be.
@@ -101,6 +111,7 @@ impl AnchorIndex {
     /// first. An anchor counts once.
     #[allow(clippy::cast_possible_truncation)] // The lower half is a place.
     pub fn find_some(&self, anchors: &[u32], most: usize) -> Vec<Candidate> {
+        self.fetch(anchors);
         let found = anchors.iter().map(|anchor| self.slots[self.slot(*anchor)]).filter(|slot| *slot != EMPTY);
         // By chunk, then by anchor.
         let mut found: Vec<u64> = found.map(|slot| slot.rotate_left(32)).collect();
