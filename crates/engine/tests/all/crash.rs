@@ -451,7 +451,7 @@ fn settling_in_pieces_hit_at_any_write_costs_no_snapshot() {
 fn recompressing_hit_at_any_write_costs_no_snapshot() {
     let mut scene = Scene::in_parts(true);
     // Something that a higher level makes smaller.
-    scene.sandbox.write("text", &common::text(7, 60_000));
+    scene.sandbox.write("text", &common::text(7, 400_000));
     scene.backup();
     let options = scene.sandbox.migrate_options().with_take_over(true);
     let options = options.with_recompression(Some(Recompression::all_at(9)));
