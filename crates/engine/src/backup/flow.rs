@@ -129,10 +129,10 @@ pub(super) enum Gathered {
     Checkpoint(Box<Reached>),
 }
 
-/// A region, and the sketches of its chunks if they are wanted.
+/// A region, with the likeness of its chunks.
 pub(super) struct Encoded {
     pub(super) region: EncodedRegion,
-    /// What its chunks are found by, if that is of use.
+    /// Empty if nothing is to be found by them.
     pub(super) likenesses: Vec<Likeness>,
     /// True if there was something to encode it against.
     pub(super) was_offered: bool,

@@ -114,7 +114,7 @@ pub(super) struct Leftover {
 /// Notes on all regions that were packed.
 #[derive(Default)]
 pub(super) struct Noted {
-    /// The new chunks by their sketches, if any were made for migration.
+    /// The new chunks by their sketches and anchors, if any were made for migration.
     pub(super) similar: Option<LikenessIndex>,
     /// The new chunks' sketches, if the next backup is to have them.
     pub(super) records: Option<SketchRecords>,

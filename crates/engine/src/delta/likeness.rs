@@ -1,8 +1,8 @@
-//! What old chunks find new ones by: sketches, and anchors as well.
+//! Likeness: sketches and anchors, by which old chunks find new ones.
 //!
-//! New chunks are looked at one by one as they are encoded, so that anchors cost next to nothing. Where new chunks are
-//! encoded against old ones there are sketches alone: those of all old chunks are kept from one backup to the next, and
-//! anchors would take ten times as much.
+//! Both come of one pass over a new chunk, when it is encoded. Where new chunks are encoded against old ones there are
+//! sketches alone: those of all old chunks are kept from one backup to the next, and anchors would take nine times as
+//! much.
 
 use super::offers::CANDIDATES;
 use super::similar_index::SimilarIndex;
@@ -12,10 +12,10 @@ use siltstone_similar::sketch::Sketch;
 use siltstone_store::ChunkNumber;
 use siltstone_store::container::ContainerKind;
 
-/// Candidates looked up by anchors. Ten would find no more than five.
+/// Candidates looked up by anchors. Eight gain nothing beyond five (with anchors of one place in 512).
 const CANDIDATES_BY_ANCHORS: usize = 5;
 
-/// Bytes for which a chunk has one anchor, or somewhat more.
+/// Room is made for one anchor in so many bytes: there is one in 128, by chance some more.
 const BYTES_PER_ANCHOR: usize = 100;
 
 /// Sketch and anchors of a chunk.
@@ -27,14 +27,14 @@ pub(crate) struct Likeness {
 }
 
 impl Likeness {
-    /// What a chunk of these bytes is found by.
+    /// Finds the likeness of a chunk.
     pub(crate) fn of(chunk: &[u8]) -> Self {
         let mut anchors = Vec::with_capacity(chunk.len() / BYTES_PER_ANCHOR);
         let sketch = METHOD.sketch_with_anchors(chunk, &mut anchors);
         Self { sketch, anchors }
     }
 
-    /// As [`Self::of`], where only the sketch is of use.
+    /// Makes one of a sketch, where anchors are of no use.
     pub(crate) fn of_sketch(sketch: Option<Sketch>) -> Self {
         Self { sketch, anchors: Vec::new() }
     }

@@ -71,8 +71,8 @@ pub(super) fn is_due(manifest: &Manifest, asked: Recompression) -> bool {
     asked.bytes_max > 0 && manifest.containers.iter().any(|record| record.level < asked.level)
 }
 
-/// The containers whose turn it is, in their order; the bytes asked for are lowered by theirs. As long as there are any
-/// the next one is taken though it has more, if it is the first: else a small number of bytes would never do anything.
+/// The containers whose turn it is, in their order; the bytes asked for are lowered by theirs. The first is taken even
+/// if it alone has more: else a small number of bytes would never do anything.
 fn due(manifest: &Manifest, asked: &mut Recompression) -> Vec<ContainerId> {
     let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
     let mut due: Vec<_> = manifest.containers.iter().filter(|record| record.level < asked.level).collect();
@@ -91,9 +91,9 @@ fn due(manifest: &Manifest, asked: &mut Recompression) -> Vec<ContainerId> {
 /// Outcome of encoding containers anew.
 #[derive(Default)]
 struct EncodedAnew {
-    /// Those that others may take the place of.
+    /// Containers that the new ones may take the place of.
     old: HashSet<ContainerId>,
-    /// The others.
+    /// New containers.
     new: Vec<ContainerRecord>,
 }
 

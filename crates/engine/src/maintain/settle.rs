@@ -16,8 +16,8 @@ use siltstone_store::manifest::Manifest;
 use siltstone_store::series::SeriesWriter;
 
 /// Settles what is unsettled in a series, oldest first, and eliminates the ghosts that forgetting has made. `similar`
-/// holds the chunks of the last snapshot that the one before it lacks, by their sketches and anchors; without it they are read
-/// again. The lease is kept.
+/// holds the chunks of the last snapshot that the one before it lacks, by their sketches and anchors; without it they
+/// are read again. The lease is kept.
 ///
 /// # Errors
 /// Errors of the repository, or a stop by the user; what is settled by then stays so. A container that is damaged or

@@ -7,14 +7,15 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Bounded, and no chunk is lost.** When the table is full, every other anchor is forgotten, chosen by a bit of its
-//!    own, and none with that bit is taken any more. A chunk that comes late is found like one that came first, by half
-//!    as many anchors.
+//! 1. **Bounded, and late chunks are as good as early ones.** When the table is full, every other anchor is forgotten,
+//!    chosen by a bit of its own, and none with that bit is taken any more. All chunks are found by half as many
+//!    anchors then, and one that has none left is forgotten.
 //! 2. **The first chunk has the anchor.** What several chunks have in common counts for one of them, so that the best
 //!    candidates do not all hold the same part.
 //! 3. **An answer is a guess.** Anchors are hashes: a wrong candidate makes a bad delta, which is not kept.
 //!
-//! Cost: 8 bytes a slot, of which at most three in four are taken, and 8 bytes a chunk; a cache line for each anchor.
+//! Cost: 8 bytes a slot, of which at most three in four are taken, and 8 bytes a chunk, of which there are no more than
+//! slots taken; a cache line for each anchor.
 
 use crate::index::Candidate;
 use alloc::vec;
@@ -25,8 +26,8 @@ use core::cmp::Reverse;
 const EMPTY: u64 = u64::MAX;
 /// Slots of the smallest table.
 const SLOTS_MIN: usize = 1 << 10;
-/// Bytes of a slot while the table grows: half of one is in the table before.
-const SLOT_BYTES_GROWING: u64 = 12;
+/// Bytes of a slot while one table takes the place of another as large.
+const SLOT_BYTES_TWICE: u64 = 16;
 
 /// Finds stored chunks that have stretches of bytes in common with another.
 #[derive(Clone, Debug)]
@@ -42,35 +43,38 @@ pub struct AnchorIndex {
 impl AnchorIndex {
     /// An empty index, whose table takes about so many bytes at most.
     pub fn within(bytes: u64) -> Self {
-        let slots = usize::try_from(bytes / SLOT_BYTES_GROWING).unwrap_or(usize::MAX).max(SLOTS_MIN);
+        let slots = usize::try_from(bytes / SLOT_BYTES_TWICE).unwrap_or(usize::MAX).max(SLOTS_MIN);
         let slots_max = 1 << slots.ilog2().min(u32::BITS);
         Self { chunks: Vec::new(), slots: vec![EMPTY; SLOTS_MIN], taken: 0, slots_max, left_out: 0 }
     }
 
     /// Adds a chunk with these anchors.
     pub fn insert(&mut self, number: u64, anchors: &[u32]) {
-        let chunk = u32::try_from(self.chunks.len()).ok().filter(|chunk| *chunk != u32::MAX);
-        if let (Some(chunk), false) = (chunk, anchors.is_empty()) {
-            self.chunks.push(number);
-            self.fetch(anchors);
-            for anchor in anchors {
-                self.insert_one(*anchor, chunk);
-            }
-        }
-    }
-
-    fn insert_one(&mut self, anchor: u32, chunk: u32) {
-        if anchor & self.left_out != 0 {
-            return;
-        }
-        let slot = self.slot(anchor);
-        if self.slots[slot] == EMPTY {
-            self.slots[slot] = u64::from(anchor) << 32 | u64::from(chunk);
-            self.taken += 1;
+        self.chunks.push(number);
+        self.fetch(anchors);
+        let mut is_found = false;
+        for anchor in anchors {
+            // Its place is another one once others were forgotten.
+            let Ok(chunk) = u32::try_from(self.chunks.len() - 1) else { break };
+            is_found |= self.take(*anchor, chunk);
             if 4 * self.taken > 3 * self.slots.len() {
                 self.make_room();
             }
         }
+        if !is_found {
+            self.chunks.pop();
+        }
+    }
+
+    /// Takes an anchor for a chunk, unless it is left out or another chunk has it; tells whether it did.
+    fn take(&mut self, anchor: u32, chunk: u32) -> bool {
+        let slot = self.slot(anchor);
+        let is_taken = anchor & self.left_out == 0 && self.slots[slot] == EMPTY;
+        if is_taken {
+            self.slots[slot] = u64::from(anchor) << 32 | u64::from(chunk);
+            self.taken += 1;
+        }
+        is_taken
     }
 
     /// Brings the slots of these anchors into the cache, all at once: looked up one after another each would be waited
@@ -103,8 +107,31 @@ impl AnchorIndex {
         let before = core::mem::replace(&mut self.slots, vec![EMPTY; slots]);
         self.taken = 0;
         for slot in before.into_iter().filter(|slot| *slot != EMPTY) {
-            self.insert_one((slot >> 32) as u32, slot as u32);
+            self.take((slot >> 32) as u32, slot as u32);
         }
+        if slots == self.slots_max {
+            self.forget_chunks();
+        }
+    }
+
+    /// Forgets the chunks that no anchor is left of, but for the last, which is being added. The others keep their
+    /// order.
+    #[allow(clippy::cast_possible_truncation)] // The lower half of a slot is a place, and no place is larger before.
+    fn forget_chunks(&mut self) {
+        let mut is_kept = vec![false; self.chunks.len()];
+        is_kept.last_mut().into_iter().for_each(|last| *last = true);
+        self.slots.iter().filter(|slot| **slot != EMPTY).for_each(|slot| is_kept[*slot as u32 as usize] = true);
+        let mut next = 0;
+        let place = |is_kept: &bool| {
+            next += u32::from(*is_kept);
+            next - u32::from(*is_kept)
+        };
+        let places: Vec<u32> = is_kept.iter().map(place).collect();
+        for slot in self.slots.iter_mut().filter(|slot| **slot != EMPTY) {
+            *slot = *slot >> 32 << 32 | u64::from(places[*slot as u32 as usize]);
+        }
+        let mut is_kept = is_kept.into_iter();
+        self.chunks.retain(|_| is_kept.next().unwrap_or(true));
     }
 
     /// The chunks that have any of these anchors, at most `most`, those with the most first, of equals those that came
@@ -180,12 +207,27 @@ mod tests {
         let each = 0..400;
         each.clone().for_each(|number| index.insert(number.into(), &anchors(number, 100)));
         assert_eq!(index.slots.len(), index.slots_max);
-        assert!(index.slots_max as u64 * SLOT_BYTES_GROWING <= 1 << 17);
+        assert!(index.slots_max as u64 * SLOT_BYTES_TWICE <= 1 << 17);
         // 40 000 anchors, of which there is room for 6000: one in eight.
         assert_eq!(index.left_out, 0b111 << 29);
         for number in each {
             let found = found(&index, &anchors(number, 100), 9);
             assert!(matches!(found[..], [(of, 3..=30)] if of == u64::from(number)), "{number}: {found:?}");
         }
+    }
+
+    #[test]
+    fn there_are_no_more_chunks_than_anchors_and_those_that_are_left_are_found() {
+        let mut index = AnchorIndex::within(1 << 14);
+        let each = 0..40_000;
+        each.clone().for_each(|number| index.insert(number.into(), &anchors(number, 2)));
+        assert!(index.chunks.len() <= index.taken + 1 && index.chunks.is_sorted(), "{}", index.chunks.len());
+        let is_right = |number: u32| match found(&index, &anchors(number, 2), 9)[..] {
+            [] => None,
+            [(of, 1..=2)] => Some(of == u64::from(number)),
+            _ => Some(false),
+        };
+        let results: Vec<bool> = each.filter_map(is_right).collect();
+        assert!(results.len() > 100 && results.iter().all(|is_right| *is_right), "{}", results.len());
     }
 }

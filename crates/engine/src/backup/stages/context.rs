@@ -38,7 +38,7 @@ pub(in crate::backup) struct Stages<'s, 't, 'w> {
     pub(in crate::backup) sink: &'s dyn ContainerSink,
     /// Writer that commits checkpoints, unless none are to be made.
     pub(in crate::backup) checkpoints: Option<&'s Checkpoints<'w, 't>>,
-    /// The memory for sketches of new chunks, if old ones will be encoded against them.
+    /// The memory for sketches and anchors of new chunks, if old ones will be encoded against them.
     pub(in crate::backup) similar_bytes: Option<u64>,
     /// The catalog on this machine.
     pub(in crate::backup) local_catalog: &'s LocalCatalog,
