@@ -6,7 +6,8 @@ use crate::tree;
 use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 const BLOCK_BYTES: usize = 512;
 /// Archives end with zeros up to a multiple of this: tar's usual record.
@@ -25,6 +26,18 @@ pub fn append(archive: &mut Vec<u8>, root: &Path) -> Result<()> {
     archive.resize(archive.len() + 2 * BLOCK_BYTES, 0);
     pad(archive, begin, RECORD_BYTES);
     Ok(())
+}
+
+/// Returns the files of the folder `root`, by their paths below it, and the bytes that the entry of each takes in what
+/// [`append`] appends: header, content and padding. Entries follow one another; after the last comes the archive's end.
+pub fn entries(root: &Path) -> Result<Vec<(PathBuf, Range<usize>)>> {
+    let mut begin = 0;
+    let entry = |path: PathBuf| {
+        let file_bytes = usize::try_from(fs::metadata(&path)?.len())?;
+        let end = begin + BLOCK_BYTES + file_bytes.next_multiple_of(BLOCK_BYTES);
+        Ok((path.strip_prefix(root)?.to_owned(), std::mem::replace(&mut begin, end)..end))
+    };
+    tree::files(root)?.into_iter().map(entry).collect()
 }
 
 /// Counts of what was taken from data that nobody prepared.
@@ -127,6 +140,9 @@ mod tests {
         let mut found = Vec::new();
         assert_eq!(append_found(&mut found, &root, 1 << 20).unwrap(), Taken { files: 2, ..Taken::default() });
         assert!(found == ours);
+        let entries = entries(&root).unwrap();
+        assert_eq!(entries, [("a/b/two".into(), 0..2048), ("a/one".into(), 2048..3072)]);
+        assert!(ours[2048..].starts_with(b"./a/one") && ours[2560..].starts_with(b"one"));
         assert_eq!(ours.len() % RECORD_BYTES, 0);
         let kept = folder.path().join("ours.tar");
         fs::write(&kept, &ours).unwrap();

@@ -2,11 +2,12 @@
 //! Restores follow the recipe, with a cache of containers; what is deleted is found by marking what is alive, and
 //! swept.
 
-use super::cache::Cache;
+use super::cache::{Cache, Use};
 use super::choose::Container;
 use super::container_store::Writer;
 use super::placing::RUN_BYTES_MAX;
 use super::prefetch;
+use super::recipe::Item;
 use super::stored::{Restored, Store, Upkeep, necessary};
 use anyhow::{Context, Result};
 use siltstone_similar::delta::{ChunkDelta, CopyInsert};
@@ -25,12 +26,8 @@ impl Store {
     pub(super) fn restore_in_order(&self, version: usize, into: &Path) -> Result<Restored> {
         let begin = Instant::now();
         let (recipe, _) = self.recipe(version)?;
-        let mut uses = Vec::with_capacity(recipe.len());
-        for number in recipe.iter().flat_map(|item| [Some(item.number), item.base]).flatten() {
-            uses.push(self.use_of(self.container_of(number)?)?);
-        }
-        let mut cache = Cache::new(self.scale.cache_bytes);
-        let misses = cache.misses(&uses);
+        let mut cache = Cache::needing(self.scale.cache_bytes, necessary(&recipe));
+        let misses = cache.misses(&self.uses(&recipe)?);
         let mut codec = CopyInsert::new(self.isa);
         let mut file = BufWriter::with_capacity(RUN_BYTES_MAX, File::create(into)?);
         let mut decoded = Vec::new();
@@ -53,6 +50,21 @@ impl Store {
         })?;
         file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         Ok(Restored { seconds: begin.elapsed().as_secs_f64(), reads: cache.reads(), prewritten_bytes: 0 })
+    }
+
+    /// Uses of containers by a restore in the order of this recipe.
+    fn uses(&self, recipe: &[Item]) -> Result<Vec<Use>> {
+        let numbers = recipe.iter().flat_map(|item| [Some(item.number), item.base]).flatten();
+        numbers.map(|number| self.use_of(self.container_of(number)?)).collect()
+    }
+
+    /// Containers that a restore of a version reads, in this order, some of them again.
+    ///
+    /// # Errors
+    /// If the version is not stored.
+    pub(super) fn reads_in_order(&self, version: usize) -> Result<Vec<Container>> {
+        let (recipe, _) = self.recipe(version)?;
+        Ok(Cache::new(self.scale.cache_bytes).misses(&self.uses(&recipe)?))
     }
 
     /// Forgets a version, then collects garbage: marks what the recipes left need, removes what is dead, and rewrites

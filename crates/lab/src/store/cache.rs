@@ -6,6 +6,7 @@
 use super::choose::Container;
 use super::container_store::Opened;
 use super::prefetch::Prefetcher;
+use super::recipe::Number;
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,6 +20,10 @@ pub(super) struct Reads {
     pub(super) containers: u64,
     /// Bytes of those.
     pub(super) bytes: u64,
+    /// Bytes of the different containers.
+    pub(super) involved_bytes: u64,
+    /// Bytes of these for chunks that were needed: of a container as large a part as they are of its text.
+    pub(super) needed_bytes: u64,
     /// Seconds they took, with decryption and decompression: the sum over all reads, of which several may run at once.
     pub(super) seconds: f64,
 }
@@ -29,6 +34,13 @@ impl Reads {
         self.containers += 1;
         self.bytes += opened.object_bytes;
         self.seconds += opened.seconds;
+    }
+
+    /// It is one that was not read before, and of its bytes so many were needed.
+    pub(super) fn count_first(&mut self, opened: &Opened, needed_bytes: u64) {
+        self.involved += 1;
+        self.involved_bytes += opened.object_bytes;
+        self.needed_bytes += needed_bytes;
     }
 }
 
@@ -75,14 +87,21 @@ impl<T: Clone> Recent<T> {
 pub(super) struct Cache {
     recent: Recent<Arc<Opened>>,
     involved: HashSet<Container>,
+    /// Chunks that are needed of the containers.
+    needed: HashSet<Number>,
     reads: Reads,
 }
 
 impl Cache {
     /// An empty one of so many decompressed bytes.
     pub(super) fn new(bytes_max: usize) -> Self {
+        Self::needing(bytes_max, HashSet::new())
+    }
+
+    /// An empty one, for work that needs these chunks.
+    pub(super) fn needing(bytes_max: usize, needed: HashSet<Number>) -> Self {
         let recent = Recent { bytes_max, bytes: 0, turn: 0, held: HashMap::new() };
-        Self { recent, involved: HashSet::new(), reads: Reads::default() }
+        Self { recent, involved: HashSet::new(), needed, reads: Reads::default() }
     }
 
     /// The containers that these uses will read, in this order.
@@ -104,14 +123,16 @@ impl Cache {
         }
         let opened = Arc::new(prefetcher.next(container)?);
         self.reads.count(&opened);
-        self.involved.insert(container);
+        if self.involved.insert(container) {
+            self.reads.count_first(&opened, opened.object_bytes_of(&self.needed));
+        }
         self.recent.insert((container, opened.plain_bytes()), Arc::clone(&opened));
         Ok(opened)
     }
 
     /// Returns what was read so far.
     pub(super) fn reads(&self) -> Reads {
-        Reads { involved: self.involved.len() as u64, ..self.reads }
+        self.reads
     }
 }
 

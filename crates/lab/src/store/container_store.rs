@@ -5,7 +5,7 @@
 use super::choose::Container;
 use super::recipe::Number;
 use super::scale::Scale;
-use super::uncached::Uncached;
+use super::uncached::{Syncs, Uncached};
 use crate::repository::new_repository;
 use anyhow::{Context, Result};
 use siltstone_store::container::{ContainerBuilder, ContainerKind, ContainerReader};
@@ -13,9 +13,9 @@ use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, RegionEn
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::ObjectName;
 use siltstone_store::{ChunkNumber, ContainerId, Fingerprint, SeriesId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -79,6 +79,13 @@ impl Opened {
         Ok(&self.plain[self.chunks[*at].2.clone()])
     }
 
+    /// Bytes of the object for these chunks: as large a part of it as they are of the text.
+    pub(super) fn object_bytes_of(&self, chunks: &HashSet<Number>) -> u64 {
+        let held = self.chunks.iter().filter(|(number, ..)| chunks.contains(number));
+        let bytes: u64 = held.map(|(.., range)| range.len() as u64).sum();
+        self.object_bytes * bytes / (self.plain.len() as u64).max(1)
+    }
+
     /// Bytes it takes in memory.
     pub(super) fn plain_bytes(&self) -> usize {
         self.plain.len()
@@ -88,12 +95,14 @@ impl Opened {
 /// Where containers lie.
 #[derive(Debug)]
 pub(super) struct ContainerStore {
+    folder: PathBuf,
     repository: Repository,
     series: SeriesId,
     container_bytes: u64,
     region_bytes: usize,
     level: i32,
     threads: usize,
+    syncs: Syncs,
     next: AtomicU32,
     /// Containers from this one on may not be readable yet.
     unsure_from: AtomicU32,
@@ -102,16 +111,20 @@ pub(super) struct ContainerStore {
 impl ContainerStore {
     /// An empty one in this folder.
     pub(super) fn create(folder: &Path, scale: &Scale) -> Result<Self> {
-        let repository = new_repository(Arc::new(Uncached::create(folder)?), scale.expected_bytes)?;
+        let storage = Uncached::create(folder)?;
+        let syncs = storage.syncs();
+        let repository = new_repository(Arc::new(storage), scale.expected_bytes)?;
         let series = repository.keys().series_id("lab");
         let Scale { container_bytes, region_bytes, level, threads, .. } = *scale;
         Ok(Self {
+            folder: folder.to_owned(),
             repository,
             series,
             container_bytes,
             region_bytes,
             level,
             threads,
+            syncs,
             next: AtomicU32::new(0),
             unsure_from: AtomicU32::new(0),
         })
@@ -122,6 +135,24 @@ impl ContainerStore {
         &self.repository
     }
 
+    /// Returns the count of its waits for the disk.
+    pub(super) fn syncs(&self) -> u64 {
+        self.syncs.count()
+    }
+
+    /// Waits until there were so many waits since `before`, each for a small object.
+    ///
+    /// # Errors
+    /// If one cannot be written.
+    pub(super) fn wait_up_to(&self, waits: u64, before: u64) -> Result<()> {
+        while self.syncs() - before < waits {
+            let written = self.write_metadata(b"")?;
+            self.barrier()?;
+            self.delete(ContainerKind::Metadata, written.container)?;
+        }
+        Ok(())
+    }
+
     /// The number that the next container gets.
     pub(super) fn next_container(&self) -> Container {
         self.next.load(Ordering::Relaxed)
@@ -129,6 +160,11 @@ impl ContainerStore {
 
     fn name(&self, kind: ContainerKind, container: Container) -> ObjectName {
         ObjectName::Container(kind, self.series, ContainerId { lease: 1, serial: container })
+    }
+
+    /// The file of a container of data.
+    pub(super) fn file(&self, container: Container) -> PathBuf {
+        self.folder.join(self.name(ContainerKind::Data, container).to_string())
     }
 
     fn builder(&self, kind: ContainerKind) -> Result<(Container, ContainerBuilder)> {

@@ -5,7 +5,8 @@
 //! seconds = accesses x access + bytes / transfer
 //! ```
 //!
-//! A container that is read or written is one access, wherever it lies: the model knows of no neighbours.
+//! A container that is read or written is one access, wherever it lies: the model knows of no neighbours. Module `trace`
+//! holds it against the disk of this machine.
 
 use super::cache::Reads;
 use super::history::{mb, number};
@@ -14,9 +15,9 @@ use super::history::{mb, number};
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Device {
     /// Seconds until the first byte of an access.
-    access_seconds: f64,
+    pub(super) access_seconds: f64,
     /// Transfer, MB per second.
-    mb_per_s: f64,
+    pub(super) mb_per_s: f64,
 }
 
 /// A hard disk of 7200 revolutions a minute, as MeGA's evaluation has (ATC 2022, section 5.1): 8.5 ms of seek and half
@@ -44,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_hard_disk_takes_a_seek_and_half_a_revolution_for_an_access() {
-        let reads = Reads { involved: 100, containers: 100, bytes: 150_000_000, seconds: 0.0 };
+        let reads = Reads { involved: 100, containers: 100, bytes: 150_000_000, ..Reads::default() };
         // 100 x 12.67 ms, and a second of transfer.
         assert_eq!(rounded(HARD_DISK.reading(&reads), 3).to_bits(), 2.267_f64.to_bits());
         assert_eq!(rounded(OBJECT_STORE.reading(&reads), 3).to_bits(), 6.5_f64.to_bits());

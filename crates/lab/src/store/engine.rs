@@ -4,7 +4,7 @@
 use super::cache::Reads;
 use super::scale::Scale;
 use super::stored::{BackedUp, Held, Restored, Upkeep};
-use super::uncached::Uncached;
+use super::uncached::{Syncs, Uncached};
 use crate::repository::{backup_options, new_repository, resources};
 use anyhow::{Context, Result, ensure};
 use siltstone_engine::Session;
@@ -33,6 +33,7 @@ const NAME: &str = "version";
 /// A repository of Siltstone's and the snapshots in it.
 pub(super) struct Engine {
     storage: Arc<Recorder<Uncached>>,
+    syncs: Syncs,
     session: Session,
     deltas: Deltas,
     /// The share of a container that may be superseded before it is split.
@@ -45,11 +46,18 @@ impl Engine {
     /// Creates an empty one below this folder. [`PAPER`] splits containers as MeGA does, at once; others at Siltstone's
     /// default.
     pub(super) fn create(folder: &Path, deltas: Deltas, scale: Scale) -> Result<Self> {
-        let storage = Arc::new(Recorder::new(Uncached::create(&folder.join("repository"))?));
+        let folder_of_objects = Uncached::create(&folder.join("repository"))?;
+        let syncs = folder_of_objects.syncs();
+        let storage = Arc::new(Recorder::new(folder_of_objects));
         let repository = new_repository(Arc::clone(&storage) as Arc<dyn Storage>, scale.expected_bytes)?;
         let migrate_threshold = if deltas == PAPER { 0.0 } else { MIGRATE_THRESHOLD_DEFAULT };
         let session = Session::new(repository, resources(folder.join("cache"), scale.engine_memory_bytes));
-        Ok(Self { storage, session, deltas, migrate_threshold, scale, snapshots: BTreeMap::new() })
+        Ok(Self { storage, syncs, session, deltas, migrate_threshold, scale, snapshots: BTreeMap::new() })
+    }
+
+    /// Returns the count of its waits for the disk.
+    pub(super) fn syncs(&self) -> u64 {
+        self.syncs.count()
     }
 
     /// Backs up the version with this number; what it leaves behind is left to [`Self::settle`].
@@ -64,7 +72,8 @@ impl Engine {
         let summary = self.session.backup(source, &options)?;
         let seconds = begin.elapsed().as_secs_f64();
         self.snapshots.insert(version, summary.snapshot.context("the backup made no snapshot")?);
-        Ok(BackedUp { seconds, bases: self.containers_read()?, deltas: summary.deltas.kept })
+        let (deltas, read_bytes) = (summary.deltas.kept, bytes.len() as u64);
+        Ok(BackedUp { seconds, bases: self.containers_read()?, crowds: Vec::new(), deltas, read_bytes })
     }
 
     /// Returns what was read of data containers since the counts were last reset; it is not told apart how long that
@@ -137,7 +146,7 @@ impl Engine {
         fs::rename(target.join(NAME), into)?;
         fs::remove_dir_all(target)?;
         let (involved, containers) = (summary.containers_needed, summary.containers_read);
-        let reads = Reads { involved, containers, bytes: summary.bytes_read, seconds: 0.0 };
+        let reads = Reads { involved, containers, bytes: summary.bytes_read, ..Reads::default() };
         Ok(Restored { seconds, reads, prewritten_bytes: summary.bytes_prewritten })
     }
 

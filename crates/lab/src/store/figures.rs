@@ -1,5 +1,6 @@
 //! MeGA's figures (ATC 2022, Figures 11 to 17) from what was found, one of each for every history.
 
+use super::maintenance::Retention;
 use crate::experiment::Finding;
 use crate::report::{Axis, Bars, Figure, Line, Plot, Point};
 use crate::statistics::Spread;
@@ -10,6 +11,8 @@ const LAST_VERSIONS: usize = 10;
 
 const ON_DISK: &str = "Every container was read from the disk, never from the page cache; counts of containers carry over to other disks, times do not. \
     All methods had the same CPUs and read containers ahead.";
+
+const ALIKE: &str = "Containers of 16 MiB, regions of 2 MiB, 64 MiB of memory for what was read; as many waits for the disk. Containers were read from the disk, by all CPUs.";
 
 /// The figures of `store-history`.
 pub(super) fn of_history(findings: &[Finding]) -> Vec<Figure> {
@@ -36,10 +39,48 @@ pub(super) fn of_history(findings: &[Finding]) -> Vec<Figure> {
         if let Some(restored) = figures.last_mut() {
             restored.redraws = String::new();
         }
+        figures.extend(overheads(data, &all));
         figures.push(ratios(data, &all));
         figures.push(overview(data, &all));
     }
     figures
+}
+
+/// Parts of what a backup and a restore of the last version read and write, where containers lie in the order of
+/// arrival or by lifecycles.
+fn overheads(data: &str, all: &[Series<'_>]) -> [Figure; 2] {
+    let known: Vec<&Series<'_>> = all.iter().filter(|series| last(series, "needed_mb").is_some()).collect();
+    let bars = |(name, measure): (&str, &str)| Bars {
+        name: name.into(),
+        values: known.iter().map(|series| last(series, measure)).collect(),
+    };
+    let figure = |what: &str, parts: &[(&str, &str)], caption: &str| Figure {
+        title: format!("What a {what} of the last version reads and writes: {data}"),
+        redraws: "MeGA, Fig. 4".into(),
+        caption: caption.into(),
+        plot: Plot::Bars {
+            y: Axis::linear("MB"),
+            groups: known.iter().map(|series| series.name.clone()).collect(),
+            series: parts.iter().copied().map(bars).collect(),
+        },
+    };
+    [
+        figure(
+            "backup",
+            &[("written, deduplicated", "backup_written_mb"), ("read for bases", "base_read_mb")],
+            "Bytes of containers.",
+        ),
+        figure(
+            "restore",
+            &[("of needed chunks", "needed_mb"), ("beside them", "fragments_mb"), ("read again", "read_again_mb")],
+            "Bytes of containers: those of chunks that are needed, those that lie beside them, and containers read again.",
+        ),
+    ]
+}
+
+/// A measure of the last version.
+fn last(series: &Series<'_>, measure: &str) -> Option<Spread> {
+    series.points.last()?.spread(measure)
 }
 
 /// Seconds that a hard disk would take, by the model.
@@ -54,20 +95,47 @@ fn modelled(data: &str, what: &str, measure: &str, series: &[Series<'_>]) -> Fig
     }
 }
 
-/// The figures of `store-maintenance`.
-pub(super) fn of_maintenance(findings: &[Finding]) -> Vec<Figure> {
+/// The figures of `store-alike`.
+pub(super) fn of_alike(findings: &[Finding]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for data in histories(findings) {
         let all = series(findings, data, &[]);
+        let figure = |title: &str, y: &str, measure: &str| Figure {
+            title: format!("{title}, all with Siltstone's sizes: {data}"),
+            redraws: String::new(),
+            caption: ALIKE.into(),
+            plot: per_version(Axis::linear(y), measure, &all),
+        };
+        figures.push(figure("Backup speed", "MB/s", "backup_mb_per_s"));
+        figures.push(figure("Restore speed", "MB/s", "restore_mb_per_s"));
+        figures.push(figure("Bytes a restore reads", "MB", "restore_read_mb"));
+        figures.push(ratios(data, &all));
+        if let Some(ratios) = figures.last_mut() {
+            ratios.title = format!("Deduplication ratio, all with Siltstone's sizes: {data}");
+            ratios.redraws = String::new();
+        }
+    }
+    figures
+}
+
+/// The figures of `store-maintenance`, or of `store-thinning`.
+pub(super) fn of_maintenance(findings: &[Finding], retention: Retention) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let (redraws, old, thinned) = match retention {
+        Retention::Last => ("MeGA, Fig. 17", "Old versions go once enough are retained.", ""),
+        Retention::Thinned => ("", "Of versions that are not the last one in four is retained.", ", versions thinned"),
+    };
+    for data in histories(findings) {
+        let all = series(findings, data, &[]);
         figures.push(Figure {
-            title: format!("Time to keep the store in order: {data}"),
-            redraws: "MeGA, Fig. 17".into(),
-            caption: "After each backup: migration and deletion, or garbage collection. Old versions go once enough are retained.".into(),
+            title: format!("Time to keep the store in order{thinned}: {data}"),
+            redraws: redraws.into(),
+            caption: format!("After each backup: migration and deletion, or garbage collection. {old}"),
             plot: per_version(Axis::linear("seconds"), "maintenance_seconds", &all),
         });
         figures.push(Figure {
-            title: format!("Time to keep the store in order, up to a version: {data}"),
-            redraws: "MeGA, Fig. 17".into(),
+            title: format!("Time to keep the store in order{thinned}, up to a version: {data}"),
+            redraws: redraws.into(),
             caption: "The sum so far: migration works at every version, collection when there is enough to collect."
                 .into(),
             plot: per_version(Axis::linear("seconds"), "total_seconds", &all),
@@ -81,7 +149,7 @@ pub(super) fn of_maintenance(findings: &[Finding]) -> Vec<Figure> {
             values: all.iter().map(|series| total(series, measure)).collect(),
         };
         figures.push(Figure {
-            title: format!("Bytes moved to keep the store in order: {data}"),
+            title: format!("Bytes moved to keep the store in order{thinned}: {data}"),
             redraws: String::new(),
             caption: "Over the whole history.".into(),
             plot: Plot::Bars {
@@ -193,7 +261,7 @@ fn overview(data: &str, all: &[Series<'_>]) -> Figure {
     };
     Figure {
         title: format!("Restore speed, backup speed and deduplication ratio: {data}"),
-        redraws: "MeGA, Fig. 16".into(),
+        redraws: "MeGA, Figs. 1, 16".into(),
         caption: format!("Means of the last {LAST_VERSIONS} versions; larger points deduplicate better. {ON_DISK}"),
         plot: Plot::Points {
             x: Axis::logarithmic("restore, MB/s"),

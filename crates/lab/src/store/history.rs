@@ -1,11 +1,13 @@
 //! A whole history with each method: every version backed up and settled, then every version restored, newest first,
-//! and compared. All of MeGA's Figures 11 to 16 come of one run.
+//! and compared. All of MeGA's Figures 11 to 16 come of one run, with the paper's sizes of containers and caches; a
+//! second one has Siltstone's for all methods, so that its rows compare like with like.
 
+use super::cache::Reads;
 use super::device::{Device, HARD_DISK, OBJECT_STORE};
 use super::figures;
 use super::method::Method;
 use super::parallel::on_cpus;
-use super::scale::Scale;
+use super::scale::{Scale, Sizes};
 use super::stored::{BackedUp, Held, Restored, Upkeep};
 use super::versions::{Digest, Versions, leave_page_cache};
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
@@ -15,53 +17,82 @@ use anyhow::Result;
 use std::fs;
 
 /// Rounds of other experiments to one of a history, which is long and measures every version for itself.
-const ROUNDS_PER_HISTORY: u64 = 5;
+pub(super) const ROUNDS_PER_HISTORY: u64 = 5;
 
 /// Memory in which deltas wait for their bases in a second restore, so that others must be prewritten.
 const LITTLE_MEMORY_BYTES: usize = 64 << 10;
 
-/// `store-history`.
-pub(super) struct History;
+/// Columns of both experiments.
+const COLUMNS: &str = "method parameter version backup_mb_per_s backup_disk_seconds backup_object_seconds backup_syncs \
+                       base_containers_read base_read_mb base_read_seconds backup_written_mb deltas settle_seconds settle_written_mb \
+                       settle_syncs restore_mb_per_s restore_disk_seconds restore_object_seconds containers_involved \
+                       containers_read restore_read_mb needed_mb fragments_mb read_again_mb prewritten_mb little_memory_prewritten_mb \
+                       little_memory_restore_mb_per_s deduplication_ratio stored_mb metadata_mb containers \
+                       container_kib cache_mib";
+
+/// `store-history` and `store-alike`.
+pub(super) struct History {
+    /// Sizes that the methods have.
+    pub(super) sizes: Sizes,
+}
 
 impl Experiment for History {
     fn head(&self) -> Head {
-        Head {
-            name: "store-history",
-            title: "What a history of versions costs to back up, to keep and to restore, by method",
-            reproduces: &[
-                "MeGA (ATC 2022), Figure 11",
-                "MeGA (ATC 2022), Figure 12",
-                "MeGA (ATC 2022), Figure 13",
-                "MeGA (ATC 2022), Figure 14",
-                "MeGA (ATC 2022), Figure 15",
-                "MeGA (ATC 2022), Figure 16",
-            ],
-            needs: Needs::Versions,
-            methods: Method::names(&Method::all()),
-            rounds: Rounds::OneFor(ROUNDS_PER_HISTORY),
-            columns: "method parameter version backup_mb_per_s backup_disk_seconds backup_object_seconds \
-                     base_containers_read base_read_mb base_read_seconds deltas settle_seconds settle_written_mb \
-                     restore_mb_per_s restore_disk_seconds restore_object_seconds containers_involved \
-                     containers_read restore_read_mb prewritten_mb little_memory_prewritten_mb \
-                     little_memory_restore_mb_per_s deduplication_ratio stored_mb metadata_mb container_kib cache_mib",
+        match self.sizes {
+            Sizes::Paper => Head {
+                name: "store-history",
+                title: "What a history of versions costs to back up, to keep and to restore, by method",
+                reproduces: &[
+                    "MeGA (ATC 2022), Figure 1",
+                    "MeGA (ATC 2022), Figure 4",
+                    "MeGA (ATC 2022), Figure 11",
+                    "MeGA (ATC 2022), Figure 12",
+                    "MeGA (ATC 2022), Figure 13",
+                    "MeGA (ATC 2022), Figure 14",
+                    "MeGA (ATC 2022), Figure 15",
+                    "MeGA (ATC 2022), Figure 16",
+                ],
+                needs: Needs::Versions,
+                methods: Method::names(&Method::all()),
+                rounds: Rounds::OneFor(ROUNDS_PER_HISTORY),
+                columns: COLUMNS,
+            },
+            Sizes::Siltstone => Head {
+                name: "store-alike",
+                title: "The same where all methods have Siltstone's containers and caches, and wait as often for the disk",
+                reproduces: &[],
+                needs: Needs::Versions,
+                methods: Method::names(&Method::alike()),
+                rounds: Rounds::OneFor(ROUNDS_PER_HISTORY),
+                columns: COLUMNS,
+            },
         }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let versions = Versions::of(input.corpus(), settings)?;
-        let scale = Scale::of(versions.mean_bytes(), settings);
-        let methods = Method::all().into_iter().filter(|method| method.is_asked_for(settings));
+        let (scale, methods) = match self.sizes {
+            Sizes::Paper => (Scale::of(versions.mean_bytes(), settings), Method::all()),
+            Sizes::Siltstone => (Scale::of_siltstone(settings), Method::alike()),
+        };
+        let methods = methods.into_iter().filter(|method| method.is_asked_for(settings));
         Ok(methods
             .map(|method| Box::new(Run { method, versions: versions.clone(), scale }) as Box<dyn Subject>)
             .collect())
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
-        figures::of_history(findings)
+        match self.sizes {
+            Sizes::Paper => figures::of_history(findings),
+            Sizes::Siltstone => figures::of_alike(findings),
+        }
     }
 
     fn advice(&self, findings: &[Finding]) -> Vec<String> {
-        figures::advice(findings)
+        match self.sizes {
+            Sizes::Paper => figures::advice(findings),
+            Sizes::Siltstone => Vec::new(),
+        }
     }
 }
 
@@ -82,6 +113,8 @@ struct Stored {
     held: Held,
     /// Containers and bytes that the backup wrote.
     written: (u64, u64),
+    /// Waits for the disk: of the backup, and of settling.
+    syncs: [u64; 2],
 }
 
 impl Subject for Run {
@@ -104,9 +137,9 @@ impl Run {
         for version in 1..=self.versions.count() {
             let bytes = self.versions.load(version)?;
             leave_page_cache(&store)?;
-            let held_before = kept.held()?;
+            let (held_before, syncs_before) = (kept.held()?, kept.syncs());
             let backed_up = kept.back_up(version, &bytes)?;
-            let held_after = kept.held()?;
+            let (held_after, syncs_after) = (kept.held()?, kept.syncs());
             let settled = kept.settle(version)?;
             let before = stored.last().map_or(0, |last| last.logical_bytes);
             let written = (
@@ -121,6 +154,7 @@ impl Run {
                 settled,
                 held: kept.held()?,
                 written,
+                syncs: [syncs_after - syncs_before, kept.syncs() - syncs_after],
             });
         }
         let mut samples = Vec::new();
@@ -155,7 +189,7 @@ impl Run {
     }
 
     fn sample(&self, version: usize, stored: &Stored, restored: Restored) -> Sample {
-        let Stored { bytes, logical_bytes, backed_up, settled, held, written, .. } = stored;
+        let Stored { bytes, logical_bytes, backed_up, settled, held, written, syncs, .. } = stored;
         let bytes = *bytes as u64;
         let (containers, written) = *written;
         let backing_up = |device: Device| device.reading(&backed_up.bases) + device.seconds(containers, written);
@@ -163,11 +197,14 @@ impl Run {
             ("backup_mb_per_s", mb(bytes) / backed_up.seconds),
             ("backup_disk_seconds", backing_up(HARD_DISK)),
             ("backup_object_seconds", backing_up(OBJECT_STORE)),
+            ("backup_syncs", number(syncs[0])),
             ("base_containers_read", number(backed_up.bases.containers)),
             ("base_read_mb", mb(backed_up.bases.bytes)),
+            ("backup_written_mb", mb(written)),
             ("deltas", number(backed_up.deltas)),
             ("settle_seconds", settled.seconds),
             ("settle_written_mb", mb(settled.written_bytes)),
+            ("settle_syncs", number(syncs[1])),
             ("restore_mb_per_s", mb(bytes) / restored.seconds),
             ("restore_disk_seconds", HARD_DISK.reading(&restored.reads)),
             ("restore_object_seconds", OBJECT_STORE.reading(&restored.reads)),
@@ -178,9 +215,14 @@ impl Run {
             ("deduplication_ratio", mb(*logical_bytes) / mb(held.bytes)),
             ("stored_mb", mb(held.bytes)),
             ("metadata_mb", mb(held.metadata_bytes)),
+            ("containers", number(held.containers)),
         ]);
         let mut and = |name: &str, value: f64| sample.values.push((name.to_owned(), value));
         if !matches!(self.method, Method::Silt(..)) {
+            let Reads { bytes, involved_bytes, needed_bytes, .. } = restored.reads;
+            and("needed_mb", mb(needed_bytes));
+            and("fragments_mb", mb(involved_bytes - needed_bytes));
+            and("read_again_mb", mb(bytes - involved_bytes));
             and("base_read_seconds", backed_up.bases.seconds);
             and("container_kib", number(self.scale.container_bytes >> 10));
             and("cache_mib", number(self.scale.cache_bytes as u64) / number(1 << 20));

@@ -5,6 +5,9 @@
 //! ```text
 //! cut -> fingerprints* -> known? -> sketches* -> candidates -> rule -> read bases* -> deltas* -> regions* -> containers
 //! ```
+//! An incremental backup takes the same way. It is told what changed (module `incremental`), and a chunk that did not
+//! change is neither read, nor cut, nor hashed: its record says which it is.
+//!
 //! Work with a star is done by all threads. A base is always whole: deltas are one step deep. Where sharing ends with
 //! the version before, it is with all that version needs, bases included; or else every other version of a chunk would
 //! be stored whole. The paper does not say it, but counts bases among what a recipe names (Figure 2) and what a version
@@ -13,13 +16,14 @@
 use super::cache::Cache;
 use super::choose::{Allowed, Container, Rule};
 use super::container_store::{Stored, Writer};
+use super::incremental::{Changes, Records};
 use super::index::{Likeness, Sketches};
 use super::parallel;
 use super::prefetch;
 use super::recipe::{self, Item, Number};
-use super::stored::{BackedUp, Chunk, Store};
-use anyhow::{Context, Result};
-use siltstone_chunk::SliceChunks;
+use super::stored::{BackedUp, Chunk, Crowd, Store};
+use anyhow::{Context, Result, ensure};
+use siltstone_chunk::Chunker;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert};
 use siltstone_similar::sketch::Sketch;
 use siltstone_store::Fingerprint;
@@ -38,7 +42,11 @@ struct Pass {
     first_own: Container,
     /// Whole chunks that lie in no finished container.
     open: HashMap<Number, Box<[u8]>>,
+    /// Bases that were wanted of each container.
+    bases: HashMap<Container, HashSet<Number>>,
     deltas: u64,
+    /// Bytes of the version that were read.
+    read_bytes: u64,
 }
 
 /// Fate of a chunk of a segment.
@@ -60,33 +68,36 @@ enum Base {
 }
 
 impl Store {
-    /// Backs up the version with this number, which must be new.
+    /// Backs up the version with this number, which must be new. An incremental backup says how it differs from the
+    /// version before (`changes`); without changes it is a full one.
     ///
     /// # Errors
-    /// If what is stored cannot be read, or nothing can be written.
-    pub(super) fn back_up(&mut self, version: usize, bytes: &[u8]) -> Result<BackedUp> {
+    /// If what is stored cannot be read, nothing can be written, or the changes are those of another version.
+    pub(super) fn back_up(&mut self, version: usize, bytes: &[u8], changes: Option<&Changes>) -> Result<BackedUp> {
         let begin = Instant::now();
+        let mut records = changes.map(|changes| self.records(version, bytes, changes)).transpose()?;
         let mut pass = Pass {
             writer: Writer::default(),
             cache: Cache::new(self.scale.cache_bytes),
             recipe: Vec::new(),
             first_own: self.disk.next_container(),
             open: HashMap::new(),
+            bases: HashMap::new(),
             deltas: 0,
+            read_bytes: 0,
         };
-        let mut cut_bytes = 0;
-        while cut_bytes < bytes.len() {
-            let mut chunks = Vec::new();
-            let mut segment_bytes = 0;
-            for chunk in SliceChunks::new(&self.chunker, &bytes[cut_bytes..]) {
-                chunks.push(chunk);
-                segment_bytes += chunk.len();
-                if segment_bytes >= self.scale.segment_bytes {
-                    break;
-                }
+        let mut at = 0;
+        while at < bytes.len() {
+            let segment_begin = at;
+            let (mut chunks, mut recorded) = (Vec::new(), Vec::new());
+            while at < bytes.len() && at - segment_begin < self.scale.segment_bytes {
+                let record = records.as_mut().and_then(|records| records.at(at));
+                let length = record.map_or_else(|| self.chunker.cut(&bytes[at..]), |record| record.bytes as usize);
+                chunks.push(&bytes[at..at + length]);
+                recorded.push(record.map(|record| record.number));
+                at += length;
             }
-            self.segment(&mut pass, &chunks)?;
-            cut_bytes += segment_bytes;
+            self.segment(&mut pass, &chunks, &recorded)?;
         }
         let written = pass.writer.finish(&self.disk)?;
         self.note(written);
@@ -94,19 +105,42 @@ impl Store {
         self.recipes.insert(version, recipe.container);
         self.disk.barrier()?;
         self.index.next_version();
-        let bases = pass.cache.reads();
-        Ok(BackedUp { seconds: begin.elapsed().as_secs_f64(), bases, deltas: pass.deltas })
+        let seconds = begin.elapsed().as_secs_f64();
+        let crowds = pass.bases.iter().map(|(container, bases)| {
+            let (_, bytes) = self.use_of(*container)?;
+            Ok(Crowd { bases: bases.len() as u64, bytes })
+        });
+        let crowds = crowds.collect::<Result<_>>()?;
+        let Pass { deltas, read_bytes, .. } = pass;
+        Ok(BackedUp { seconds, bases: pass.cache.reads(), crowds, deltas, read_bytes })
     }
 
-    fn segment(&mut self, pass: &mut Pass, chunks: &[&[u8]]) -> Result<()> {
-        let fingerprints = self.fingerprints(chunks)?;
-        let known: Vec<Option<Number>> = fingerprints.iter().map(|fingerprint| self.index.find(fingerprint)).collect();
+    /// Records of the version before, where this one has kept something of it.
+    fn records<'c>(&self, version: usize, bytes: &[u8], changes: &'c Changes) -> Result<Records<'c>> {
+        ensure!(changes.bytes() == bytes.len(), "the changes are not those of version {version}");
+        let recipe = match version.checked_sub(1) {
+            Some(before) if changes.keep_something() => self.recipe(before)?.0,
+            _ => Vec::new(),
+        };
+        Ok(Records::new(recipe, changes))
+    }
+
+    /// Stores a segment. Of chunks that a record was found for, `recorded` has the number.
+    fn segment(&mut self, pass: &mut Pass, chunks: &[&[u8]], recorded: &[Option<Number>]) -> Result<()> {
+        let fingerprints = self.fingerprints(chunks, recorded)?;
+        let found = recorded.iter().zip(&fingerprints);
+        let known: Vec<Option<Number>> =
+            found.map(|(number, fingerprint)| number.or_else(|| self.index.find(fingerprint))).collect();
         let likenesses = self.likenesses(chunks, &fingerprints, &known)?;
         let candidates: Vec<Option<Number>> =
             likenesses.iter().map(|likeness| self.index.find_like(likeness.as_ref()?)).collect();
         let allowed = self.allowed(pass, &known, &candidates)?;
         let mut fates = self.fates(pass, &allowed, &fingerprints, &known, &likenesses, &candidates)?;
         let deltas = self.deltas(pass, chunks, &mut fates)?;
+        // A record is not enough where the rule has its chunk written again.
+        let is_read = |(number, fate): (&Option<Number>, &Fate)| number.is_none() || matches!(fate, Fate::New(..));
+        let read = chunks.iter().zip(recorded.iter().zip(&fates)).filter(|(_, one)| is_read(*one));
+        pass.read_bytes += read.map(|(chunk, _)| chunk.len() as u64).sum::<u64>();
         let outcomes = fates.iter().zip(deltas);
         for ((chunk, fingerprint), (fate, delta)) in chunks.iter().zip(fingerprints).zip(outcomes) {
             let number = match *fate {
@@ -160,8 +194,11 @@ impl Store {
         Ok(())
     }
 
-    fn fingerprints(&self, chunks: &[&[u8]]) -> Result<Vec<Fingerprint>> {
-        let groups: Vec<&[&[u8]]> = chunks.chunks(FINGERPRINTED_TOGETHER).collect();
+    /// Returns the fingerprint of each chunk: of those with a record as it is stored, of the others by their bytes.
+    fn fingerprints(&self, chunks: &[&[u8]], recorded: &[Option<Number>]) -> Result<Vec<Fingerprint>> {
+        let read: Vec<&[u8]> =
+            chunks.iter().zip(recorded).filter(|(_, number)| number.is_none()).map(|(chunk, _)| *chunk).collect();
+        let groups: Vec<&[&[u8]]> = read.chunks(FINGERPRINTED_TOGETHER).collect();
         let hashes = parallel::each(
             self.scale.threads,
             &groups,
@@ -172,7 +209,12 @@ impl Store {
                 Ok(hashes)
             },
         )?;
-        Ok(hashes.iter().flatten().map(Fingerprint::of_hash).collect())
+        let mut of_read = hashes.iter().flatten().map(Fingerprint::of_hash);
+        let fingerprint = |number: &Option<Number>| match number {
+            Some(number) => Ok(self.chunk(*number)?.fingerprint),
+            None => of_read.next().context("a chunk has no fingerprint"),
+        };
+        recorded.iter().map(fingerprint).collect()
     }
 
     /// Returns the super-features of each chunk that is not known, at its first place in the segment.
@@ -294,8 +336,9 @@ impl Store {
                 Base::Stored(base) => self.chunk(base)?.container,
                 Base::SameSegment(..) => None,
             };
-            if let Some(container) = container {
+            if let (Base::Stored(base), Some(container)) = (base, container) {
                 uses.push(self.use_of(container)?);
+                pass.bases.entry(container).or_default().insert(base);
             }
             wanted.push((at, base, container));
         }

@@ -6,14 +6,15 @@
 //! back up n         new chunks: category (n, n)
 //! settle n          column n - 1: what n needs too moves from (x, n - 1) to (x, n); a container of which all moves, or nothing, stays as it is
 //! restore k         categories x <= k <= y, columns forwards, rows, containers and chunks backwards: deltas always come before their bases
-//! forget            of the oldest version: its column goes, unread
+//! forget k          categories that no version left needs go, unread: of the oldest version its column
 //! ```
-//! A restore reads each container once: see `placing`. Versions go oldest first, so that which containers are left can
-//! be told from the versions that are, and deleting writes nothing.
+//! A restore reads each container once: see `placing`. Versions go in any order but the newest: which containers are
+//! left can be told from the versions that are, and deleting writes nothing.
 
 use super::cache::Reads;
 use super::choose::Container;
 use super::container_store::{Writer, Written};
+use super::incremental::Changes;
 use super::placing::Placing;
 use super::prefetch::{self, Prefetcher};
 use super::recipe::Number;
@@ -41,12 +42,12 @@ impl Lifecycles {
         Self { store, categories: BTreeMap::new(), table: None }
     }
 
-    /// Backs up the version with this number, one more than the last.
+    /// Backs up the version with this number, one more than the last, as [`Store::back_up`] does.
     ///
     /// # Errors
-    /// If what is stored cannot be read, or nothing can be written.
-    pub(super) fn back_up(&mut self, version: usize, bytes: &[u8]) -> Result<BackedUp> {
-        let done = self.store.back_up(version, bytes)?;
+    /// As [`Store::back_up`].
+    pub(super) fn back_up(&mut self, version: usize, bytes: &[u8], changes: Option<&Changes>) -> Result<BackedUp> {
+        let done = self.store.back_up(version, bytes, changes)?;
         for container in self.store.containers.keys() {
             self.categories.entry(*container).or_insert((version, version));
         }
@@ -167,18 +168,25 @@ impl Lifecycles {
         Ok(self.table.replace(written.container))
     }
 
-    /// Forgets the oldest version: no container is read, none is rewritten.
+    /// Forgets a version: no container is read, none is rewritten.
     ///
     /// # Errors
     /// If something cannot be removed.
-    pub(super) fn forget_oldest(&mut self, version: usize) -> Result<Upkeep> {
+    pub(super) fn forget(&mut self, version: usize) -> Result<Upkeep> {
         let begin = Instant::now();
         self.store.drop_recipe(version)?;
-        let gone =
-            self.categories.iter().filter(|(_, category)| category.1 <= version).map(|(container, _)| *container);
-        let gone: Vec<_> = gone.collect();
+        let left = &self.store.recipes;
+        let is_needed = |(first, last): Category| left.range(first..=last).next().is_some();
+        let gone: Vec<_> = self
+            .categories
+            .iter()
+            .filter(|(_, category)| !is_needed(**category))
+            .map(|(container, _)| *container)
+            .collect();
         let mut upkeep = Upkeep { containers: gone.len() as u64, ..Upkeep::default() };
-        self.categories.retain(|_, (_, last)| *last > version);
+        for container in &gone {
+            self.categories.remove(container);
+        }
         self.store.remove(gone)?;
         self.store.disk.barrier()?;
         upkeep.seconds = begin.elapsed().as_secs_f64();
@@ -208,8 +216,9 @@ impl Lifecycles {
         prefetch::in_order(&self.store.disk, &order, scale.threads, |prefetcher| {
             order.iter().try_for_each(|container| {
                 let opened = prefetcher.next(*container)?;
-                reads.involved += 1;
                 reads.count(&opened);
+                // Each is read once, and all of it is needed.
+                reads.count_first(&opened, opened.object_bytes);
                 placing.place(&opened)
             })
         })?;
@@ -218,7 +227,7 @@ impl Lifecycles {
     }
 
     /// The containers of a version, deltas before their bases (MeGA, ATC 2022, section 4.4).
-    fn traversal(&self, version: usize) -> Vec<Container> {
+    pub(super) fn traversal(&self, version: usize) -> Vec<Container> {
         let needs = |(_, (first, last)): &(&Container, &Category)| (*first..=*last).contains(&version);
         let mut containers: Vec<_> = self.categories.iter().filter(needs).collect();
         containers.sort_unstable_by_key(|(container, (first, last))| {

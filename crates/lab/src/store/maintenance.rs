@@ -1,5 +1,6 @@
 //! Cost of keeping a store in order while the last versions are retained: laying chunks out by their lifecycles,
-//! against collecting garbage. Migration runs at every version, collection once there is something to delete; where
+//! against collecting garbage. Versions go oldest first, as in the paper, or from the middle, as a policy of daily and
+//! weekly snapshots has it. Migration runs at every version, collection once there is something to delete; where
 //! little of that is garbage enough it takes no time at all. So what is compared is the sum up to a version.
 
 use super::figures;
@@ -24,20 +25,62 @@ const VERSIONS_PER_RETAINED: usize = 5;
 /// Dead chunks that garbage collection tolerates in a container, percent (section 5.6).
 const LIVENESS_PERCENT: [u32; 3] = [0, 25, 50];
 
-/// `store-maintenance`.
-pub(super) struct Maintenance;
+/// Of the versions older than the last few one in so many is retained, the first of them among these.
+const RETAINED_ONE_IN: usize = 4;
+
+const COLUMNS: &str = "method parameter gc_percent version maintenance_seconds total_seconds settle_seconds \
+                       forget_seconds read_mb written_mb syncs containers containers_untouched retained stored_mb \
+                       metadata_mb";
+
+/// Choice of the versions that are retained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Retention {
+    /// The last of them: 20 of 100 (section 5.6).
+    Last,
+    /// Half as many of the last, and one in four of those before: what goes lies between what stays.
+    Thinned,
+}
+
+impl Retention {
+    /// The version that goes once the history of `count` versions has reached `newest`.
+    fn goes(self, newest: usize, count: usize) -> Option<usize> {
+        let retained = count.div_ceil(VERSIONS_PER_RETAINED).clamp(1, RETAINED_MAX);
+        match self {
+            Self::Last => newest.checked_sub(retained).filter(|version| *version > 0),
+            Self::Thinned => {
+                let version = newest.checked_sub(retained.div_ceil(2)).filter(|version| *version > 0)?;
+                (version % RETAINED_ONE_IN != 1).then_some(version)
+            }
+        }
+    }
+}
+
+/// `store-maintenance` and `store-thinning`.
+pub(super) struct Maintenance {
+    /// Versions that are retained.
+    pub(super) retention: Retention,
+}
 
 impl Experiment for Maintenance {
     fn head(&self) -> Head {
+        let (name, title, reproduces): (_, _, &[&str]) = match self.retention {
+            Retention::Last => (
+                "store-maintenance",
+                "What keeping chunks by their lifecycles costs, against collecting garbage",
+                &["MeGA (ATC 2022), Figure 17"],
+            ),
+            Retention::Thinned => {
+                ("store-thinning", "The same where versions between others are deleted, not the oldest", &[])
+            }
+        };
         Head {
-            name: "store-maintenance",
-            title: "What keeping chunks by their lifecycles costs, against collecting garbage",
-            reproduces: &["MeGA (ATC 2022), Figure 17"],
+            name,
+            title,
+            reproduces,
             needs: Needs::Versions,
             methods: Method::names(&Method::kept_in_order()),
             rounds: Rounds::One,
-            columns: "method parameter gc_percent version maintenance_seconds total_seconds settle_seconds \
-                     forget_seconds read_mb written_mb containers containers_untouched stored_mb metadata_mb",
+            columns: COLUMNS,
         }
     }
 
@@ -51,21 +94,23 @@ impl Experiment for Maintenance {
                 _ => vec![None],
             };
             for gc_percent in collected {
-                subjects.push(Box::new(Run { method, gc_percent, versions: versions.clone(), scale }));
+                let retention = self.retention;
+                subjects.push(Box::new(Run { method, gc_percent, retention, versions: versions.clone(), scale }));
             }
         }
         Ok(subjects)
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
-        figures::of_maintenance(findings)
+        figures::of_maintenance(findings, self.retention)
     }
 }
 
-/// One method on one history, of which the oldest versions go as new ones come.
+/// One method on one history, of which versions go as new ones come.
 struct Run {
     method: Method,
     gc_percent: Option<u32>,
+    retention: Retention,
     versions: Versions,
     scale: Scale,
 }
@@ -90,22 +135,25 @@ impl Run {
         let store = folder.path().join("store");
         fs::create_dir(&store)?;
         let mut kept = self.method.create(&store, self.scale)?;
-        let retained = self.versions.count().div_ceil(VERSIONS_PER_RETAINED).clamp(1, RETAINED_MAX);
         let (mut samples, mut digests, mut total_seconds) = (Vec::new(), BTreeMap::new(), 0.0);
         for version in 1..=self.versions.count() {
             let bytes = self.versions.load(version)?;
             kept.back_up(version, &bytes)?;
             digests.insert(version, Digest::of(&bytes));
             leave_page_cache(&store)?;
+            let syncs_before = kept.syncs();
             let settled = kept.settle(version)?;
             let mut forgotten = Upkeep::default();
-            if let Some(oldest) = version.checked_sub(retained).filter(|oldest| *oldest > 0) {
+            if let Some(gone) = self.retention.goes(version, self.versions.count()) {
                 let liveness_threshold = self.gc_percent.map(|percent| f64::from(percent) / 100.0);
-                forgotten = kept.forget_oldest(oldest, liveness_threshold)?;
-                digests.remove(&oldest);
+                forgotten = kept.forget(gone, liveness_threshold)?;
+                digests.remove(&gone);
             }
             total_seconds += settled.seconds + forgotten.seconds;
-            samples.push(sample(version, &kept, settled, forgotten, total_seconds)?);
+            let mut sample = sample(version, &kept, settled, forgotten, total_seconds)?;
+            sample.values.push(("syncs".into(), number(kept.syncs() - syncs_before)));
+            sample.values.push(("retained".into(), number(digests.len() as u64)));
+            samples.push(sample);
         }
         Ok(match first_wrong(&kept, &digests, &folder.path().join("restored"))? {
             None => Outcome::Right(samples),
@@ -143,4 +191,28 @@ fn first_wrong(kept: &Kept, digests: &BTreeMap<usize, Digest>, restored: &Path) 
         fs::remove_file(restored)?;
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn of_a_hundred_versions_the_last_twenty_are_left_or_some_of_all_ages() {
+        let left = |retention: Retention| {
+            let mut left: BTreeSet<usize> = BTreeSet::new();
+            for version in 1..=100 {
+                left.insert(version);
+                if let Some(gone) = retention.goes(version, 100) {
+                    assert!(left.remove(&gone), "{retention:?}: {gone} was there");
+                }
+            }
+            left
+        };
+        assert_eq!(left(Retention::Last), (81..=100).collect());
+        let thinned = left(Retention::Thinned);
+        let older: Vec<usize> = (1..=89).step_by(4).collect();
+        assert_eq!(thinned, older.into_iter().chain(91..=100).collect());
+    }
 }

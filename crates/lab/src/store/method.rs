@@ -2,18 +2,20 @@
 
 use super::choose::Rule;
 use super::engine::{Engine, POLICIES};
+use super::incremental::Changes;
 use super::index::Reach;
 use super::lifecycle::Lifecycles;
 use super::parallel::can_limit;
-use super::scale::Scale;
+use super::scale::{Scale, Waits};
 use super::stored::{BackedUp, Held, Restored, Store, Upkeep, Way};
 use crate::experiment::Row;
 use crate::settings::Settings;
 use anyhow::{Result, bail};
 use siltstone_engine::delta::Deltas;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 /// Capping levels of FGD: containers per segment. The paper's are not printed; a segment of five containers' size needs
 /// five or six when nothing is scattered.
@@ -53,6 +55,14 @@ impl Method {
         all.extend(LEVELS.map(Self::Fgd));
         all.extend([Self::Cld(LEVEL_MEDIAN), Self::Mfd]);
         all.extend(THRESHOLDS.map(Self::Mega));
+        all.extend(POLICIES.map(|(name, deltas)| Self::Silt(name, deltas)));
+        all
+    }
+
+    /// Those that are compared with the same sizes as Siltstone's: of each paper's method the median.
+    pub(super) fn alike() -> Vec<Self> {
+        let mut all = vec![Self::Greedy, Self::Fgd(LEVEL_MEDIAN), Self::Cld(LEVEL_MEDIAN), Self::Mfd];
+        all.push(Self::Mega(THRESHOLD_MEDIAN));
         all.extend(POLICIES.map(|(name, deltas)| Self::Silt(name, deltas)));
         all
     }
@@ -139,20 +149,50 @@ pub(super) enum Kept {
 impl Kept {
     /// Backs up the next version.
     pub(super) fn back_up(&mut self, version: usize, bytes: &Arc<[u8]>) -> Result<BackedUp> {
-        match self {
-            Self::Arrival(store) => store.back_up(version, bytes),
-            Self::Lifecycle(store) => store.back_up(version, bytes),
+        let before = self.syncs();
+        let mut done = match self {
+            Self::Arrival(store) => store.back_up(version, bytes, None),
+            Self::Lifecycle(store) => store.back_up(version, bytes, None),
             Self::Siltstone(engine) => engine.back_up(version, bytes),
-        }
+        }?;
+        done.seconds += self.wait_up_to(before, |waits| waits.backup)?;
+        Ok(done)
+    }
+
+    /// Backs up the next version, given what changed in it: a *virtual full* backup (MeGA, ATC 2022, section 4.6).
+    pub(super) fn back_up_changes(&mut self, version: usize, bytes: &[u8], changes: &Changes) -> Result<BackedUp> {
+        let before = self.syncs();
+        let mut done = match self {
+            Self::Arrival(store) => store.back_up(version, bytes, Some(changes)),
+            Self::Lifecycle(store) => store.back_up(version, bytes, Some(changes)),
+            Self::Siltstone(_) => bail!("Siltstone's engine is not told what changed"),
+        }?;
+        done.seconds += self.wait_up_to(before, |waits| waits.backup)?;
+        Ok(done)
     }
 
     /// Does what the last backup left to be done.
     pub(super) fn settle(&mut self, version: usize) -> Result<Upkeep> {
-        match self {
-            Self::Arrival(_) => Ok(Upkeep::default()),
+        let before = self.syncs();
+        let mut done = match self {
+            Self::Arrival(_) => return Ok(Upkeep::default()),
             Self::Lifecycle(store) => store.settle(version),
             Self::Siltstone(engine) => engine.settle(),
-        }
+        }?;
+        done.seconds += self.wait_up_to(before, |waits| waits.settle)?;
+        Ok(done)
+    }
+
+    /// Waits as often since `before` as the scale wants of all methods; returns the seconds that took.
+    fn wait_up_to(&self, before: u64, wanted: impl Fn(Waits) -> u64) -> Result<f64> {
+        let store = match self {
+            Self::Arrival(store) => store,
+            Self::Lifecycle(lifecycles) => &lifecycles.store,
+            Self::Siltstone(_) => return Ok(0.0),
+        };
+        let begin = Instant::now();
+        store.scale.waits.map_or(Ok(()), |waits| store.disk.wait_up_to(wanted(waits), before))?;
+        Ok(begin.elapsed().as_secs_f64())
     }
 
     /// Restores a version into a new file.
@@ -175,14 +215,35 @@ impl Kept {
         }
     }
 
-    /// Forgets the oldest version; `liveness_threshold` is of garbage collection, where there is any.
-    pub(super) fn forget_oldest(&mut self, version: usize, liveness_threshold: Option<f64>) -> Result<Upkeep> {
+    /// Forgets a version, be it the oldest or one in the middle; `liveness_threshold` is of garbage collection, where
+    /// there is any.
+    pub(super) fn forget(&mut self, version: usize, liveness_threshold: Option<f64>) -> Result<Upkeep> {
         match (self, liveness_threshold) {
             (Self::Arrival(store), Some(threshold)) => store.forget_and_collect(version, threshold),
-            (Self::Lifecycle(store), None) => store.forget_oldest(version),
+            (Self::Lifecycle(store), None) => store.forget(version),
             (Self::Siltstone(engine), None) => engine.forget(version),
             _ => bail!("garbage is collected where containers lie by arrival, and nowhere else"),
         }
+    }
+
+    /// Returns the count of its waits for the disk so far.
+    pub(super) fn syncs(&self) -> u64 {
+        match self {
+            Self::Arrival(store) => store.disk.syncs(),
+            Self::Lifecycle(lifecycles) => lifecycles.store.disk.syncs(),
+            Self::Siltstone(engine) => engine.syncs(),
+        }
+    }
+
+    /// Files of the containers that a restore of a version reads, in this order; `None` of an engine that reads parts of
+    /// them.
+    pub(super) fn files_read(&self, version: usize) -> Result<Option<Vec<PathBuf>>> {
+        let (store, order) = match self {
+            Self::Arrival(store) => (store, store.reads_in_order(version)?),
+            Self::Lifecycle(lifecycles) => (&lifecycles.store, lifecycles.traversal(version)),
+            Self::Siltstone(_) => return Ok(None),
+        };
+        Ok(Some(order.into_iter().map(|container| store.disk.file(container)).collect()))
     }
 
     /// Returns what it takes on disk.

@@ -3,13 +3,16 @@
 //!
 //! ```text
 //! history, maintenance    the experiments; figures: their plots; versions: what they are fed
+//! bases                   how bases lie in containers
+//! virtual_full            full backups against incremental ones; incremental: what these are told
 //! method                  Greedy FGD CLD | MFD MeGA | silt
 //! ingest                  how a version is backed up, the same for all but silt; choose: what is refused
 //! arrival, lifecycle      the two layouts: restore, upkeep, deletion      engine: Siltstone, by its own engine
 //! stored index recipe     what a store knows; scale: how large its parts are
 //! container_store cache   containers on disk and in memory
 //! prefetch placing        containers opened before they are needed; chunks written where they go
-//! uncached                reads that come from the disk; device: what they would take on other devices
+//! uncached                reads that come from the disk; device: what they would take on other devices, trace: and on
+//!                         this one
 //! ```
 //! All methods have the same CPUs, prefetch containers with the same code and never find one in the page cache that
 //! they read before: only what a method itself keeps in memory is there, an eighth of a version for the papers'
@@ -26,6 +29,7 @@
 //! large part of upkeep. Chunk-level indexes lie in memory, as they do there.
 
 mod arrival;
+mod bases;
 mod cache;
 mod choose;
 mod container_store;
@@ -33,6 +37,7 @@ mod device;
 mod engine;
 mod figures;
 mod history;
+mod incremental;
 mod index;
 mod ingest;
 mod lifecycle;
@@ -46,12 +51,25 @@ mod scale;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod uncached;
 mod versions;
+mod virtual_full;
 
 use crate::experiment::Experiment;
+use history::History;
+use maintenance::{Maintenance, Retention};
+use scale::Sizes;
 
 /// The experiments of this room.
 pub fn experiments() -> Vec<Box<dyn Experiment>> {
-    vec![Box::new(history::History), Box::new(maintenance::Maintenance)]
+    vec![
+        Box::new(History { sizes: Sizes::Paper }),
+        Box::new(History { sizes: Sizes::Siltstone }),
+        Box::new(Maintenance { retention: Retention::Last }),
+        Box::new(Maintenance { retention: Retention::Thinned }),
+        Box::new(trace::Trace),
+        Box::new(bases::Bases),
+        Box::new(virtual_full::VirtualFull),
+    ]
 }

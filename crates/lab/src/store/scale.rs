@@ -4,6 +4,7 @@
 //! cache that holds them all hides it.
 
 use crate::settings::Settings;
+use siltstone_store::container::CONTAINER_BYTES_DEFAULT;
 use siltstone_store::region::{DATA_REGION_BYTES_TARGET, ZSTD_LEVEL_DEFAULT};
 
 /// Bytes of a container as the paper has it.
@@ -21,8 +22,35 @@ const CACHE_BYTES_MAX: u64 = 512 << 20;
 /// The paper's cache holds 3 to 19 percent of a version.
 const VERSIONS_PER_CACHE: u64 = 8;
 
+/// Bounds of the memory of Siltstone's engine, bytes.
+const ENGINE_MEMORY_BYTES: std::ops::RangeInclusive<u64> = (256 << 20)..=(1 << 30);
+/// The share of its memory in which Siltstone's engine keeps what it has decoded during a restore: a quarter.
+const ENGINE_MEMORY_PER_CACHE: u64 = 4;
+
 /// Expected size of chunks unless the user says otherwise, bytes: the paper's.
 const EXPECTED_BYTES: u32 = 8 << 10;
+
+/// Origin of the sizes of a store's parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sizes {
+    /// The paper's proportions, for all methods but Siltstone's engine, which has its own.
+    Paper,
+    /// Siltstone's, for all methods.
+    Siltstone,
+}
+
+/// Waits until something is durable, of one backup and of settling it: as often as Siltstone's engine waits for its
+/// lease, its containers, its manifest and the copies of these.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Waits {
+    /// Of a backup.
+    pub(super) backup: u64,
+    /// Of settling what it left behind.
+    pub(super) settle: u64,
+}
+
+/// Those of Siltstone's engine, after the first backup and where there is something to settle.
+pub(super) const SILTSTONE_WAITS: Waits = Waits { backup: 5, settle: 8 };
 
 /// Sizes, and what else is the same for all methods.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +71,8 @@ pub(super) struct Scale {
     pub(super) threads: usize,
     /// Memory of Siltstone's engine, bytes: a quarter of all there is, within bounds.
     pub(super) engine_memory_bytes: u64,
+    /// Waits for the disk, where a method has no fewer than these; `None`: as many as it needs.
+    pub(super) waits: Option<Waits>,
 }
 
 impl Scale {
@@ -61,7 +91,26 @@ impl Scale {
             cache_bytes: bytes(cache_bytes),
             level: ZSTD_LEVEL_DEFAULT,
             threads: settings.threads.max(1),
-            engine_memory_bytes: (settings.memory_mib << 18).clamp(256 << 20, 1 << 30),
+            engine_memory_bytes: (settings.memory_mib << 18)
+                .clamp(*ENGINE_MEMORY_BYTES.start(), *ENGINE_MEMORY_BYTES.end()),
+            waits: None,
+        }
+    }
+
+    /// Siltstone's sizes, whatever the versions: its containers, its waits for the disk, and as much memory for what was
+    /// read as its engine has with the least memory it is given here.
+    pub(super) fn of_siltstone(settings: &Settings) -> Self {
+        let container_bytes = CONTAINER_BYTES_DEFAULT;
+        let engine_memory_bytes = *ENGINE_MEMORY_BYTES.start();
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        Self {
+            container_bytes,
+            region_bytes: DATA_REGION_BYTES_TARGET,
+            segment_bytes: bytes(CONTAINERS_PER_SEGMENT * container_bytes),
+            cache_bytes: bytes(engine_memory_bytes / ENGINE_MEMORY_PER_CACHE),
+            engine_memory_bytes,
+            waits: Some(SILTSTONE_WAITS),
+            ..Self::of(0, settings)
         }
     }
 }

@@ -182,15 +182,28 @@ pub(super) struct Upkeep {
     pub(super) untouched: u64,
 }
 
+/// Bases that a backup wanted of one container.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Crowd {
+    /// Different chunks.
+    pub(super) bases: u64,
+    /// Size of the container in memory, bytes.
+    pub(super) bytes: usize,
+}
+
 /// Summary of a backup.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct BackedUp {
     /// Time it took, until all was durable.
     pub(super) seconds: f64,
     /// Reads to get bases.
     pub(super) bases: Reads,
+    /// Containers in which bases were wanted; of the papers' methods only.
+    pub(super) crowds: Vec<Crowd>,
     /// Chunks stored as deltas.
     pub(super) deltas: u64,
+    /// Bytes of the version that were read: all of them by a full backup.
+    pub(super) read_bytes: u64,
 }
 
 /// Summary of a restore.

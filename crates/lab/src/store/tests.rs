@@ -3,7 +3,7 @@
 use super::choose::Rule;
 use super::index::Reach;
 use super::method::{Kept, LEVEL_MEDIAN, Method, THRESHOLDS};
-use super::scale::Scale;
+use super::scale::{SILTSTONE_WAITS, Scale};
 use super::stored::{Store, Way, necessary};
 use super::versions::{Digest, Versions};
 use crate::corpus::Corpus;
@@ -88,7 +88,7 @@ fn forget_and_restore(method: Method, threshold: Option<f64>, versions: &[Arc<[u
             assert_restores(&kept, &versions[..4], 1, folder.path(), &what);
             for oldest in [1, 2] {
                 let held = kept.held().unwrap().bytes;
-                kept.forget_oldest(oldest, threshold).unwrap();
+                kept.forget(oldest, threshold).unwrap();
                 assert!(kept.held().unwrap().bytes <= held, "{what}");
             }
             assert_restores(&kept, &versions[..4], 3, folder.path(), &what);
@@ -134,6 +134,7 @@ fn by_lifecycles_a_restore_reads_what_it_needs_and_reads_it_once() {
             let reads = kept.restore(version, &restored).unwrap().reads;
             fs::remove_file(&restored).unwrap();
             assert_eq!(reads.involved, reads.containers);
+            assert_eq!((reads.bytes, reads.involved_bytes), (reads.needed_bytes, reads.needed_bytes));
             let needed = necessary(&kept.store.recipe(version).unwrap().0);
             let holds: HashSet<_> = needed.iter().map(|number| kept.store.container_of(*number).unwrap()).collect();
             assert_eq!(reads.containers, holds.len() as u64);
@@ -176,7 +177,7 @@ fn a_container_that_is_not_split_is_only_rewritten_to_be_filled() {
     let Kept::Lifecycle(mut kept) = Method::Mega(0).create(folder.path(), scale()).unwrap() else { unreachable!() };
     let (mut filled, mut untouched) = (0, 0);
     for (version, bytes) in (1..).zip(&versions) {
-        kept.back_up(version, bytes).unwrap();
+        kept.back_up(version, bytes, None).unwrap();
         let before = kept.store.containers.clone();
         untouched += kept.settle(version).unwrap().untouched;
         let needed = necessary(&kept.store.recipe(version).unwrap().0);
@@ -213,6 +214,56 @@ fn deltas_that_memory_has_no_room_for_are_prewritten() {
 }
 
 #[test]
+fn with_siltstones_sizes_all_wait_as_often_as_its_engine() {
+    let versions = versions(3);
+    let waits = SILTSTONE_WAITS;
+    let scale = Scale::of_siltstone(&Settings { threads: 2, ..Settings::default() });
+    for method in Method::alike() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = method.create(&folder.path().join("store"), scale).unwrap();
+        for (at, bytes) in versions.iter().enumerate() {
+            let before = kept.syncs();
+            kept.back_up(at + 1, bytes).unwrap();
+            let between = kept.syncs();
+            kept.settle(at + 1).unwrap();
+            let (backup, settle) = (between - before, kept.syncs() - between);
+            // The first backup of the engine makes its series as well, and leaves nothing to be settled.
+            if at > 0 {
+                assert_eq!(backup, waits.backup, "{method:?}: version {}", at + 1);
+                let has_work = matches!(method, Method::Mfd | Method::Mega(_) | Method::Silt("reverse", _));
+                assert!(!has_work || settle == waits.settle, "{method:?}: {settle}");
+            }
+        }
+        assert_restores(&kept, &versions, 1, folder.path(), "with Siltstone's sizes");
+    }
+}
+
+#[test]
+fn versions_between_others_go_and_the_others_stay() {
+    let versions = versions(6);
+    for (method, threshold) in [(Method::Fgd(LEVEL_MEDIAN), Some(0.25)), (Method::Mfd, None), (Method::Mega(0), None)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = method.create(&folder.path().join("store"), scale()).unwrap();
+        let mut left = Vec::new();
+        for (at, bytes) in versions.iter().enumerate() {
+            kept.back_up(at + 1, bytes).unwrap();
+            kept.settle(at + 1).unwrap();
+            left.push(at + 1);
+            if let Some(gone) = [0, 0, 2, 3, 0, 4].get(at).filter(|gone| **gone > 0) {
+                let held = kept.held().unwrap().bytes;
+                kept.forget(*gone, threshold).unwrap();
+                assert!(kept.held().unwrap().bytes < held, "{method:?}: what only {gone} needed is gone");
+                left.retain(|version| version != gone);
+            }
+            for version in &left {
+                assert_restores(&kept, &versions[..*version], *version, folder.path(), &format!("{method:?}"));
+            }
+        }
+        assert_eq!(left, [1, 5, 6]);
+    }
+}
+
+#[test]
 fn greedy_reads_containers_again_where_the_cache_is_small() {
     let versions = versions(6);
     let folder = tempfile::tempdir().unwrap();
@@ -220,7 +271,7 @@ fn greedy_reads_containers_again_where_the_cache_is_small() {
     let mut store = Store::create(&folder.path().join("store"), way, scale()).unwrap();
     let mut deltas = 0;
     for (at, bytes) in versions.iter().enumerate() {
-        deltas += store.back_up(at + 1, bytes).unwrap().deltas;
+        deltas += store.back_up(at + 1, bytes, None).unwrap().deltas;
     }
     assert!(deltas > 20, "{deltas}");
     let read = |store: &Store, name: &str| store.restore_in_order(6, &folder.path().join(name)).unwrap().reads;
@@ -230,6 +281,10 @@ fn greedy_reads_containers_again_where_the_cache_is_small() {
     assert_eq!(little.involved, much.involved);
     assert_eq!(much.containers, much.involved);
     assert!(little.containers > little.involved, "{little:?}");
+    assert!(little.bytes > little.involved_bytes && much.bytes == much.involved_bytes, "{little:?} {much:?}");
+    assert_eq!((little.involved_bytes, little.needed_bytes), (much.involved_bytes, much.needed_bytes));
+    // Of a container that the first version filled the sixth needs only a part.
+    assert!(much.needed_bytes > 0 && much.needed_bytes < much.involved_bytes, "{much:?}");
 }
 
 #[test]
@@ -238,7 +293,7 @@ fn a_rule_refuses_more_the_stricter_it_is() {
     let counts = |rule, reach| {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::create(folder.path(), Way { reach, rule, has_deltas: true }, scale()).unwrap();
-        let done: Vec<_> = (1..).zip(&versions).map(|(at, bytes)| store.back_up(at, bytes).unwrap()).collect();
+        let done: Vec<_> = (1..).zip(&versions).map(|(at, bytes)| store.back_up(at, bytes, None).unwrap()).collect();
         (done.iter().map(|done| done.deltas).sum::<u64>(), store.chunks.len())
     };
     let capped = [0, 1, 4, 1000].map(|level| counts(Rule::Capping(level), Reach::Everything));
@@ -266,7 +321,7 @@ fn experiments_run_on_versions_that_are_folders_or_files() {
     };
     let settings = Settings {
         quick: true,
-        methods: vec!["mega".into(), "FGD".into(), "silt-reverse".into()],
+        methods: ["mega", "FGD", "Greedy", "silt-reverse"].map(str::to_owned).into(),
         ..Settings::default()
     };
     let loaded = Versions::of(&corpus, &settings).unwrap();
@@ -277,11 +332,11 @@ fn experiments_run_on_versions_that_are_folders_or_files() {
     let input = Input::new(corpus, 1 << 30);
     for experiment in super::experiments() {
         let mut subjects = experiment.subjects(&input, &settings).unwrap();
-        assert!(subjects.len() >= 5);
+        assert!(!subjects.is_empty());
         for subject in &mut subjects {
             let parameters = subject.parameters();
             let Outcome::Right(samples) = subject.run().unwrap() else { panic!("{parameters:?} is wrong") };
-            assert_eq!(samples.len(), 3);
+            assert!([1, 2, 3, 9].contains(&samples.len()), "{}", experiment.name());
             for (name, value) in samples.iter().flat_map(|sample| &sample.values) {
                 assert!(experiment.head().columns().any(|column| column == name) && value.is_finite(), "{name}");
             }

@@ -1,5 +1,6 @@
 //! The versions of a history, one in memory at a time; and the page cache, emptied of what a store wrote.
 
+use super::incremental::Inventory;
 use crate::archive;
 use crate::corpus::Corpus;
 use crate::settings::Settings;
@@ -70,12 +71,29 @@ impl Versions {
     /// # Errors
     /// If it cannot be read.
     pub(super) fn load(&self, version: usize) -> Result<Arc<[u8]>> {
-        let path = version.checked_sub(1).and_then(|at| self.paths.get(at));
-        let path = path.with_context(|| format!("there is no version {version}"))?;
+        let path = self.path(version)?;
         let mut bytes = Vec::new();
         let append = if path.is_dir() { archive::append } else { archive::append_file };
         append(&mut bytes, path)?;
         Ok(bytes.into())
+    }
+
+    /// Returns what an incremental backup is told of a version, whose bytes these are: of a folder the files, of a file
+    /// the blocks.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no longer as it was.
+    pub(super) fn inventory(&self, version: usize, bytes: &[u8]) -> Result<Inventory> {
+        let path = self.path(version)?;
+        if !path.is_dir() {
+            return Ok(Inventory::of_blocks(bytes));
+        }
+        Inventory::of_archive(archive::entries(path)?, bytes)
+    }
+
+    fn path(&self, version: usize) -> Result<&Path> {
+        let path = version.checked_sub(1).and_then(|at| self.paths.get(at));
+        path.map(PathBuf::as_path).with_context(|| format!("there is no version {version}"))
     }
 }
 

@@ -1,0 +1,139 @@
+//! How unevenly bases lie in containers (MeGA, ATC 2022, section 3.2): what a selector of deltas lives on. Containers in
+//! which few bases lie are many, and hold few of all bases.
+
+use super::history::number;
+use super::method::Method;
+use super::parallel::on_cpus;
+use super::scale::Scale;
+use super::stored::Crowd;
+use super::versions::Versions;
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::report::{Axis, Figure, Line, Plot};
+use crate::settings::Settings;
+use anyhow::Result;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Numbers of bases below which a container is counted; in a container of the paper's size, [`PER_BYTES`]. Of others
+/// as many less as they are smaller. The paper has 30.
+const FEWER_THAN: [u32; 9] = [5, 10, 20, 30, 60, 120, 240, 480, 960];
+/// Bytes of the paper's container.
+const PER_BYTES: u64 = 4 << 20;
+
+/// `store-bases`.
+pub(super) struct Bases;
+
+impl Experiment for Bases {
+    fn head(&self) -> Head {
+        Head {
+            name: "store-bases",
+            title: "How unevenly the bases that the last version's backup wants lie in containers",
+            reproduces: &["MeGA (ATC 2022), Figure 5"],
+            needs: Needs::Versions,
+            methods: vec![Method::Greedy.name()],
+            rounds: Rounds::One,
+            columns: "method parameter version fewer_than containers_percent bases_percent",
+        }
+    }
+
+    fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
+        let versions = Versions::of(input.corpus(), settings)?;
+        let scale = Scale::of(versions.mean_bytes(), settings);
+        let is_asked_for = Method::Greedy.is_asked_for(settings);
+        let subjects = is_asked_for.then(|| Box::new(Run { versions, scale }) as Box<dyn Subject>);
+        Ok(subjects.into_iter().collect())
+    }
+
+    fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
+        let histories: BTreeSet<&str> = findings.iter().map(|finding| finding.data.as_str()).collect();
+        let figure = |data: &str| {
+            let line = |name: &str, measure: &str| {
+                let of_data = findings.iter().filter(|finding| finding.data == data);
+                let point = |finding: &Finding| {
+                    let fewer_than = finding.parameters.get("fewer_than")?.as_f64()?;
+                    Some((fewer_than, finding.median(measure)?))
+                };
+                Line { name: name.into(), is_theory: false, points: of_data.filter_map(point).collect() }
+            };
+            Figure {
+                title: format!("Containers with few bases, and the bases in them: {data}"),
+                redraws: "MeGA, Fig. 5".into(),
+                caption: "Of the containers in which the backup of the last version wants bases; Greedy.".into(),
+                plot: Plot::Lines {
+                    x: Axis::logarithmic("bases per 4 MiB of a container, fewer than"),
+                    y: Axis::linear("%"),
+                    series: vec![line("containers", "containers_percent"), line("bases", "bases_percent")],
+                },
+            }
+        };
+        histories.into_iter().map(figure).collect()
+    }
+}
+
+/// The backups of one history, everything shared with everything.
+struct Run {
+    versions: Versions,
+    scale: Scale,
+}
+
+impl Subject for Run {
+    fn parameters(&self) -> Row {
+        Method::Greedy.parameters()
+    }
+
+    fn run(&mut self) -> Result<Outcome> {
+        on_cpus(self.scale.threads, || self.measure())
+    }
+}
+
+impl Run {
+    fn measure(&self) -> Result<Outcome> {
+        let folder = tempfile::tempdir()?;
+        let store = folder.path().join("store");
+        fs::create_dir(&store)?;
+        let mut kept = Method::Greedy.create(&store, self.scale)?;
+        let mut crowds = Vec::new();
+        for version in 1..=self.versions.count() {
+            crowds = kept.back_up(version, &self.versions.load(version)?)?.crowds;
+        }
+        let at = |fewer_than: u32| {
+            let [containers_percent, bases_percent] = sparse_percent(&crowds, fewer_than);
+            let sample = Sample::of([("containers_percent", containers_percent), ("bases_percent", bases_percent)]);
+            sample.at("version", self.versions.count()).at("fewer_than", fewer_than)
+        };
+        Ok(Outcome::Right(FEWER_THAN.map(at).into()))
+    }
+}
+
+/// Of all containers, and of all bases in them, the percentage that is in containers with fewer bases than these; 0 where
+/// there are none.
+fn sparse_percent(crowds: &[Crowd], fewer_than: u32) -> [f64; 2] {
+    let is_sparse = |crowd: &&Crowd| crowd.bases * PER_BYTES < u64::from(fewer_than) * crowd.bytes as u64;
+    let percent = |weight: fn(&Crowd) -> u64| {
+        let all: u64 = crowds.iter().map(weight).sum();
+        let sparse: u64 = crowds.iter().filter(is_sparse).map(weight).sum();
+        100.0 * number(sparse) / number(all.max(1))
+    };
+    [percent(|_| 1), percent(|crowd| crowd.bases)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_is_sparse_by_the_bases_in_as_many_bytes_as_the_papers_has() {
+        let whole = 4 << 20;
+        let crowds = [
+            Crowd { bases: 29, bytes: whole },
+            Crowd { bases: 30, bytes: whole },
+            // 40 in four times as much.
+            Crowd { bases: 10, bytes: whole / 4 },
+            Crowd { bases: 31, bytes: 2 * whole },
+        ];
+        let bits = |percent: [f64; 2]| percent.map(f64::to_bits);
+        assert_eq!(bits(sparse_percent(&crowds, 30)), bits([50.0, 60.0]));
+        assert_eq!(bits(sparse_percent(&crowds, 5)), bits([0.0, 0.0]));
+        assert_eq!(bits(sparse_percent(&[], 30)), bits([0.0, 0.0]));
+    }
+}
