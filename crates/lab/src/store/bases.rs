@@ -1,11 +1,11 @@
-//! How unevenly bases lie in containers (MeGA, ATC 2022, section 3.2): what a selector of deltas lives on. Containers in
-//! which few bases lie are many, and hold few of all bases.
+//! How unevenly bases lie in containers (MeGA, ATC 2022, section 3.2). A selector of deltas lives on this: it pays
+//! where containers with few bases are many, and hold few of all bases.
 
 use super::history::number;
 use super::method::Method;
 use super::parallel::on_cpus;
 use super::scale::Scale;
-use super::stored::Crowd;
+use super::stored::BasesOfContainer;
 use super::versions::Versions;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
@@ -92,12 +92,12 @@ impl Run {
         let store = folder.path().join("store");
         fs::create_dir(&store)?;
         let mut kept = Method::Greedy.create(&store, self.scale)?;
-        let mut crowds = Vec::new();
+        let mut bases_by_container = Vec::new();
         for version in 1..=self.versions.count() {
-            crowds = kept.back_up(version, &self.versions.load(version)?)?.crowds;
+            bases_by_container = kept.back_up(version, &self.versions.load(version)?)?.bases_by_container;
         }
         let at = |fewer_than: u32| {
-            let [containers_percent, bases_percent] = sparse_percent(&crowds, fewer_than);
+            let [containers_percent, bases_percent] = sparse_percent(&bases_by_container, fewer_than);
             let sample = Sample::of([("containers_percent", containers_percent), ("bases_percent", bases_percent)]);
             sample.at("version", self.versions.count()).at("fewer_than", fewer_than)
         };
@@ -105,16 +105,16 @@ impl Run {
     }
 }
 
-/// Of all containers, and of all bases in them, the percentage that is in containers with fewer bases than these; 0 where
-/// there are none.
-fn sparse_percent(crowds: &[Crowd], fewer_than: u32) -> [f64; 2] {
-    let is_sparse = |crowd: &&Crowd| crowd.bases * PER_BYTES < u64::from(fewer_than) * crowd.bytes as u64;
-    let percent = |weight: fn(&Crowd) -> u64| {
-        let all: u64 = crowds.iter().map(weight).sum();
-        let sparse: u64 = crowds.iter().filter(is_sparse).map(weight).sum();
+/// Percentage of all containers that have fewer bases than these, and of all bases that lie there; 0 where there are
+/// none.
+fn sparse_percent(bases_by_container: &[BasesOfContainer], fewer_than: u32) -> [f64; 2] {
+    let is_sparse = |one: &&BasesOfContainer| one.bases * PER_BYTES < u64::from(fewer_than) * one.bytes as u64;
+    let percent = |weight: fn(&BasesOfContainer) -> u64| {
+        let all: u64 = bases_by_container.iter().map(weight).sum();
+        let sparse: u64 = bases_by_container.iter().filter(is_sparse).map(weight).sum();
         100.0 * number(sparse) / number(all.max(1))
     };
-    [percent(|_| 1), percent(|crowd| crowd.bases)]
+    [percent(|_| 1), percent(|one| one.bases)]
 }
 
 #[cfg(test)]
@@ -124,16 +124,16 @@ mod tests {
     #[test]
     fn a_container_is_sparse_by_the_bases_in_as_many_bytes_as_the_papers_has() {
         let whole = 4 << 20;
-        let crowds = [
-            Crowd { bases: 29, bytes: whole },
-            Crowd { bases: 30, bytes: whole },
+        let bases_by_container = [
+            BasesOfContainer { bases: 29, bytes: whole },
+            BasesOfContainer { bases: 30, bytes: whole },
             // 40 in four times as much.
-            Crowd { bases: 10, bytes: whole / 4 },
-            Crowd { bases: 31, bytes: 2 * whole },
+            BasesOfContainer { bases: 10, bytes: whole / 4 },
+            BasesOfContainer { bases: 31, bytes: 2 * whole },
         ];
         let bits = |percent: [f64; 2]| percent.map(f64::to_bits);
-        assert_eq!(bits(sparse_percent(&crowds, 30)), bits([50.0, 60.0]));
-        assert_eq!(bits(sparse_percent(&crowds, 5)), bits([0.0, 0.0]));
+        assert_eq!(bits(sparse_percent(&bases_by_container, 30)), bits([50.0, 60.0]));
+        assert_eq!(bits(sparse_percent(&bases_by_container, 5)), bits([0.0, 0.0]));
         assert_eq!(bits(sparse_percent(&[], 30)), bits([0.0, 0.0]));
     }
 }

@@ -135,17 +135,17 @@ impl ContainerStore {
         &self.repository
     }
 
-    /// Returns the count of its waits for the disk.
+    /// Returns the count of its syncs.
     pub(super) fn syncs(&self) -> u64 {
         self.syncs.count()
     }
 
-    /// Waits until there were so many waits since `before`, each for a small object.
+    /// Syncs small objects until there were so many syncs since `before`.
     ///
     /// # Errors
     /// If one cannot be written.
-    pub(super) fn wait_up_to(&self, waits: u64, before: u64) -> Result<()> {
-        while self.syncs() - before < waits {
+    pub(super) fn sync_up_to(&self, syncs: u64, before: u64) -> Result<()> {
+        while self.syncs() - before < syncs {
             let written = self.write_metadata(b"")?;
             self.barrier()?;
             self.delete(ContainerKind::Metadata, written.container)?;

@@ -5,8 +5,8 @@
 //! seconds = accesses x access + bytes / transfer
 //! ```
 //!
-//! A container that is read or written is one access, wherever it lies: the model knows of no neighbours. Module `trace`
-//! holds it against the disk of this machine.
+//! A container that is read or written is one access, wherever it lies: the model knows of no neighbours. Module
+//! `trace` holds it against the disk of this machine.
 
 use super::cache::Reads;
 use super::history::{mb, number};

@@ -55,7 +55,7 @@ impl Engine {
         Ok(Self { storage, syncs, session, deltas, migrate_threshold, scale, snapshots: BTreeMap::new() })
     }
 
-    /// Returns the count of its waits for the disk.
+    /// Returns the count of its syncs.
     pub(super) fn syncs(&self) -> u64 {
         self.syncs.count()
     }
@@ -73,7 +73,7 @@ impl Engine {
         let seconds = begin.elapsed().as_secs_f64();
         self.snapshots.insert(version, summary.snapshot.context("the backup made no snapshot")?);
         let (deltas, read_bytes) = (summary.deltas.kept, bytes.len() as u64);
-        Ok(BackedUp { seconds, bases: self.containers_read()?, crowds: Vec::new(), deltas, read_bytes })
+        Ok(BackedUp { seconds, bases: self.containers_read()?, bases_by_container: Vec::new(), deltas, read_bytes })
     }
 
     /// Returns what was read of data containers since the counts were last reset; it is not told apart how long that

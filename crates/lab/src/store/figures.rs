@@ -1,4 +1,4 @@
-//! MeGA's figures (ATC 2022, Figures 11 to 17) from what was found, one of each for every history.
+//! MeGA's figures (ATC 2022, Figures 1, 4 and 11 to 17) from what was found, one of each for every history.
 
 use super::maintenance::Retention;
 use crate::experiment::Finding;
@@ -12,7 +12,8 @@ const LAST_VERSIONS: usize = 10;
 const ON_DISK: &str = "Every container was read from the disk, never from the page cache; counts of containers carry over to other disks, times do not. \
     All methods had the same CPUs and read containers ahead.";
 
-const ALIKE: &str = "Containers of 16 MiB, regions of 2 MiB, 64 MiB of memory for what was read; as many waits for the disk. Containers were read from the disk, by all CPUs.";
+const ALIKE: &str = "All methods had Siltstone's containers and regions, its memory for bases, as many CPUs, and after the \
+    first version as many syncs. Containers were read from the disk.";
 
 /// The figures of `store-history`.
 pub(super) fn of_history(findings: &[Finding]) -> Vec<Figure> {
@@ -73,7 +74,7 @@ fn overheads(data: &str, all: &[Series<'_>]) -> [Figure; 2] {
         figure(
             "restore",
             &[("of needed chunks", "needed_mb"), ("beside them", "fragments_mb"), ("read again", "read_again_mb")],
-            "Bytes of containers: those of chunks that are needed, those that lie beside them, and containers read again.",
+            "Bytes of containers: of chunks that are needed, of what lies beside them, and of containers read again.",
         ),
     ]
 }

@@ -1,6 +1,6 @@
 //! A whole history with each method: every version backed up and settled, then every version restored, newest first,
-//! and compared. All of MeGA's Figures 11 to 16 come of one run, with the paper's sizes of containers and caches; a
-//! second one has Siltstone's for all methods, so that its rows compare like with like.
+//! and compared. MeGA's Figures 1, 4 and 11 to 16 come of one run, with the paper's sizes of containers and caches. A
+//! second experiment has Siltstone's for all methods, so that its rows compare like with like.
 
 use super::cache::Reads;
 use super::device::{Device, HARD_DISK, OBJECT_STORE};
@@ -24,11 +24,11 @@ const LITTLE_MEMORY_BYTES: usize = 64 << 10;
 
 /// Columns of both experiments.
 const COLUMNS: &str = "method parameter version backup_mb_per_s backup_disk_seconds backup_object_seconds backup_syncs \
-                       base_containers_read base_read_mb base_read_seconds backup_written_mb deltas settle_seconds settle_written_mb \
-                       settle_syncs restore_mb_per_s restore_disk_seconds restore_object_seconds containers_involved \
-                       containers_read restore_read_mb needed_mb fragments_mb read_again_mb prewritten_mb little_memory_prewritten_mb \
-                       little_memory_restore_mb_per_s deduplication_ratio stored_mb metadata_mb containers \
-                       container_kib cache_mib";
+                       base_containers_read base_read_mb base_read_seconds backup_written_mb deltas settle_seconds \
+                       settle_written_mb settle_syncs restore_mb_per_s restore_disk_seconds restore_object_seconds \
+                       containers_involved containers_read restore_read_mb needed_mb fragments_mb read_again_mb \
+                       prewritten_mb little_memory_prewritten_mb little_memory_restore_mb_per_s deduplication_ratio \
+                       stored_mb metadata_mb containers container_kib cache_mib";
 
 /// `store-history` and `store-alike`.
 pub(super) struct History {
@@ -59,7 +59,7 @@ impl Experiment for History {
             },
             Sizes::Siltstone => Head {
                 name: "store-alike",
-                title: "The same where all methods have Siltstone's containers and caches, and wait as often for the disk",
+                title: "The same where all methods have containers, caches and syncs as Siltstone has them",
                 reproduces: &[],
                 needs: Needs::Versions,
                 methods: Method::names(&Method::alike()),
@@ -113,7 +113,7 @@ struct Stored {
     held: Held,
     /// Containers and bytes that the backup wrote.
     written: (u64, u64),
-    /// Waits for the disk: of the backup, and of settling.
+    /// Syncs of the backup, and of settling.
     syncs: [u64; 2],
 }
 

@@ -43,7 +43,7 @@ struct Part {
 enum Name {
     /// A file's entry in an archive, by its path.
     File(PathBuf),
-    /// What comes after the entries.
+    /// End of an archive, after its entries.
     End,
     /// A block of a file, by its number.
     Block(usize),

@@ -21,7 +21,7 @@ use super::index::{Likeness, Sketches};
 use super::parallel;
 use super::prefetch;
 use super::recipe::{self, Item, Number};
-use super::stored::{BackedUp, Chunk, Crowd, Store};
+use super::stored::{BackedUp, BasesOfContainer, Chunk, Store};
 use anyhow::{Context, Result, ensure};
 use siltstone_chunk::Chunker;
 use siltstone_similar::delta::{ChunkDelta, CopyInsert};
@@ -106,13 +106,13 @@ impl Store {
         self.disk.barrier()?;
         self.index.next_version();
         let seconds = begin.elapsed().as_secs_f64();
-        let crowds = pass.bases.iter().map(|(container, bases)| {
+        let bases_by_container = pass.bases.iter().map(|(container, bases)| {
             let (_, bytes) = self.use_of(*container)?;
-            Ok(Crowd { bases: bases.len() as u64, bytes })
+            Ok(BasesOfContainer { bases: bases.len() as u64, bytes })
         });
-        let crowds = crowds.collect::<Result<_>>()?;
+        let bases_by_container = bases_by_container.collect::<Result<_>>()?;
         let Pass { deltas, read_bytes, .. } = pass;
-        Ok(BackedUp { seconds, bases: pass.cache.reads(), crowds, deltas, read_bytes })
+        Ok(BackedUp { seconds, bases: pass.cache.reads(), bases_by_container, deltas, read_bytes })
     }
 
     /// Records of the version before, where this one has kept something of it.

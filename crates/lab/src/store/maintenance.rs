@@ -16,7 +16,6 @@ use crate::settings::Settings;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 /// Versions that are retained (MeGA, ATC 2022, section 5.6).
 const RETAINED_MAX: usize = 20;
@@ -25,7 +24,7 @@ const VERSIONS_PER_RETAINED: usize = 5;
 /// Dead chunks that garbage collection tolerates in a container, percent (section 5.6).
 const LIVENESS_PERCENT: [u32; 3] = [0, 25, 50];
 
-/// Of the versions older than the last few one in so many is retained, the first of them among these.
+/// Retained is one in so many of the versions older than the last few, the first of them among these.
 const RETAINED_ONE_IN: usize = 4;
 
 const COLUMNS: &str = "method parameter gc_percent version maintenance_seconds total_seconds settle_seconds \
@@ -155,7 +154,8 @@ impl Run {
             sample.values.push(("retained".into(), number(digests.len() as u64)));
             samples.push(sample);
         }
-        Ok(match first_wrong(&kept, &digests, &folder.path().join("restored"))? {
+        let digests = digests.iter().map(|(version, digest)| (*version, digest));
+        Ok(match kept.first_wrong(digests, &folder.path().join("restored"))? {
             None => Outcome::Right(samples),
             Some(version) => {
                 Outcome::Wrong(format!("version {version} is not restored as it was, others were deleted"))
@@ -179,18 +179,6 @@ fn sample(version: usize, kept: &Kept, settled: Upkeep, forgotten: Upkeep, total
         ("metadata_mb", mb(held.metadata_bytes)),
     ]);
     Ok(sample.at("version", version))
-}
-
-/// The first of the versions left that does not come back as it was.
-fn first_wrong(kept: &Kept, digests: &BTreeMap<usize, Digest>, restored: &Path) -> Result<Option<usize>> {
-    for (version, digest) in digests {
-        let is_right = kept.restore(*version, restored).is_ok() && Digest::of_file(restored)? == *digest;
-        if !is_right {
-            return Ok(Some(*version));
-        }
-        fs::remove_file(restored)?;
-    }
-    Ok(None)
 }
 
 #[cfg(test)]

@@ -6,13 +6,15 @@ use super::incremental::Changes;
 use super::index::Reach;
 use super::lifecycle::Lifecycles;
 use super::parallel::can_limit;
-use super::scale::{Scale, Waits};
+use super::scale::{Scale, SyncCounts};
 use super::stored::{BackedUp, Held, Restored, Store, Upkeep, Way};
+use super::versions::Digest;
 use crate::experiment::Row;
 use crate::settings::Settings;
 use anyhow::{Result, bail};
 use siltstone_engine::delta::Deltas;
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -149,25 +151,25 @@ pub(super) enum Kept {
 impl Kept {
     /// Backs up the next version.
     pub(super) fn back_up(&mut self, version: usize, bytes: &Arc<[u8]>) -> Result<BackedUp> {
-        let before = self.syncs();
-        let mut done = match self {
-            Self::Arrival(store) => store.back_up(version, bytes, None),
-            Self::Lifecycle(store) => store.back_up(version, bytes, None),
-            Self::Siltstone(engine) => engine.back_up(version, bytes),
-        }?;
-        done.seconds += self.wait_up_to(before, |waits| waits.backup)?;
-        Ok(done)
+        self.back_up_changes(version, bytes, None)
     }
 
     /// Backs up the next version, given what changed in it: a *virtual full* backup (MeGA, ATC 2022, section 4.6).
-    pub(super) fn back_up_changes(&mut self, version: usize, bytes: &[u8], changes: &Changes) -> Result<BackedUp> {
+    /// Without changes it is a full one.
+    pub(super) fn back_up_changes(
+        &mut self,
+        version: usize,
+        bytes: &Arc<[u8]>,
+        changes: Option<&Changes>,
+    ) -> Result<BackedUp> {
         let before = self.syncs();
-        let mut done = match self {
-            Self::Arrival(store) => store.back_up(version, bytes, Some(changes)),
-            Self::Lifecycle(store) => store.back_up(version, bytes, Some(changes)),
-            Self::Siltstone(_) => bail!("Siltstone's engine is not told what changed"),
+        let mut done = match (&mut *self, changes) {
+            (Self::Arrival(store), changes) => store.back_up(version, bytes, changes),
+            (Self::Lifecycle(store), changes) => store.back_up(version, bytes, changes),
+            (Self::Siltstone(engine), None) => engine.back_up(version, bytes),
+            (Self::Siltstone(_), Some(_)) => bail!("Siltstone's engine is not told what changed"),
         }?;
-        done.seconds += self.wait_up_to(before, |waits| waits.backup)?;
+        done.seconds += self.sync_up_to(before, |syncs| syncs.backup)?;
         Ok(done)
     }
 
@@ -179,20 +181,28 @@ impl Kept {
             Self::Lifecycle(store) => store.settle(version),
             Self::Siltstone(engine) => engine.settle(),
         }?;
-        done.seconds += self.wait_up_to(before, |waits| waits.settle)?;
+        done.seconds += self.sync_up_to(before, |syncs| syncs.settle)?;
         Ok(done)
     }
 
-    /// Waits as often since `before` as the scale wants of all methods; returns the seconds that took.
-    fn wait_up_to(&self, before: u64, wanted: impl Fn(Waits) -> u64) -> Result<f64> {
-        let store = match self {
-            Self::Arrival(store) => store,
-            Self::Lifecycle(lifecycles) => &lifecycles.store,
-            Self::Siltstone(_) => return Ok(0.0),
-        };
+    /// Syncs until there were as many since `before` as the scale wants of all methods; returns the seconds it took.
+    fn sync_up_to(&self, before: u64, wanted: impl Fn(SyncCounts) -> u64) -> Result<f64> {
         let begin = Instant::now();
-        store.scale.waits.map_or(Ok(()), |waits| store.disk.wait_up_to(wanted(waits), before))?;
+        if let Some(store) = self.store()
+            && let Some(syncs) = store.scale.syncs
+        {
+            store.disk.sync_up_to(wanted(syncs), before)?;
+        }
         Ok(begin.elapsed().as_secs_f64())
+    }
+
+    /// The store of one of the papers' methods.
+    pub(super) fn store(&self) -> Option<&Store> {
+        match self {
+            Self::Arrival(store) => Some(store),
+            Self::Lifecycle(lifecycles) => Some(&lifecycles.store),
+            Self::Siltstone(_) => None,
+        }
     }
 
     /// Restores a version into a new file.
@@ -226,7 +236,7 @@ impl Kept {
         }
     }
 
-    /// Returns the count of its waits for the disk so far.
+    /// Returns the count of its syncs so far.
     pub(super) fn syncs(&self) -> u64 {
         match self {
             Self::Arrival(store) => store.disk.syncs(),
@@ -235,15 +245,33 @@ impl Kept {
         }
     }
 
-    /// Files of the containers that a restore of a version reads, in this order; `None` of an engine that reads parts of
-    /// them.
-    pub(super) fn files_read(&self, version: usize) -> Result<Option<Vec<PathBuf>>> {
+    /// Returns the files of the containers that a restore of a version reads, in this order.
+    ///
+    /// # Errors
+    /// If the version is not stored, or the method reads parts of containers.
+    pub(super) fn files_read(&self, version: usize) -> Result<Vec<PathBuf>> {
         let (store, order) = match self {
             Self::Arrival(store) => (store, store.reads_in_order(version)?),
             Self::Lifecycle(lifecycles) => (&lifecycles.store, lifecycles.traversal(version)),
-            Self::Siltstone(_) => return Ok(None),
+            Self::Siltstone(_) => bail!("Siltstone's engine reads parts of containers"),
         };
-        Ok(Some(order.into_iter().map(|container| store.disk.file(container)).collect()))
+        Ok(order.into_iter().map(|container| store.disk.file(container)).collect())
+    }
+
+    /// Returns the first of these versions that does not come back as it was, by a restore into this file.
+    pub(super) fn first_wrong<'d>(
+        &self,
+        digests: impl IntoIterator<Item = (usize, &'d Digest)>,
+        restored: &Path,
+    ) -> Result<Option<usize>> {
+        for (version, digest) in digests {
+            let is_right = self.restore(version, restored).is_ok() && Digest::of_file(restored)? == *digest;
+            if !is_right {
+                return Ok(Some(version));
+            }
+            fs::remove_file(restored)?;
+        }
+        Ok(None)
     }
 
     /// Returns what it takes on disk.

@@ -24,7 +24,8 @@ const VERSIONS_PER_CACHE: u64 = 8;
 
 /// Bounds of the memory of Siltstone's engine, bytes.
 const ENGINE_MEMORY_BYTES: std::ops::RangeInclusive<u64> = (256 << 20)..=(1 << 30);
-/// The share of its memory in which Siltstone's engine keeps what it has decoded during a restore: a quarter.
+/// The part of its memory in which Siltstone's engine keeps bases during a restore: a quarter. Its batches of what it
+/// restores take more; the papers' methods have none.
 const ENGINE_MEMORY_PER_CACHE: u64 = 4;
 
 /// Expected size of chunks unless the user says otherwise, bytes: the paper's.
@@ -39,18 +40,18 @@ pub(super) enum Sizes {
     Siltstone,
 }
 
-/// Waits until something is durable, of one backup and of settling it: as often as Siltstone's engine waits for its
-/// lease, its containers, its manifest and the copies of these.
+/// Syncs, calls that wait until something is durable, of one backup and of settling it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Waits {
-    /// Of a backup.
+pub(super) struct SyncCounts {
+    /// Syncs of a backup.
     pub(super) backup: u64,
-    /// Of settling what it left behind.
+    /// Syncs of settling what it left behind.
     pub(super) settle: u64,
 }
 
-/// Those of Siltstone's engine, after the first backup and where there is something to settle.
-pub(super) const SILTSTONE_WAITS: Waits = Waits { backup: 5, settle: 8 };
+/// Counts of Siltstone's engine, for its lease, its containers, its manifest and the copies of these: after the first
+/// backup, and where there is something to settle.
+pub(super) const SILTSTONE_SYNCS: SyncCounts = SyncCounts { backup: 5, settle: 8 };
 
 /// Sizes, and what else is the same for all methods.
 #[derive(Clone, Copy, Debug)]
@@ -71,8 +72,8 @@ pub(super) struct Scale {
     pub(super) threads: usize,
     /// Memory of Siltstone's engine, bytes: a quarter of all there is, within bounds.
     pub(super) engine_memory_bytes: u64,
-    /// Waits for the disk, where a method has no fewer than these; `None`: as many as it needs.
-    pub(super) waits: Option<Waits>,
+    /// Syncs that every method makes at least; `None`: as many as it needs.
+    pub(super) syncs: Option<SyncCounts>,
 }
 
 impl Scale {
@@ -93,12 +94,12 @@ impl Scale {
             threads: settings.threads.max(1),
             engine_memory_bytes: (settings.memory_mib << 18)
                 .clamp(*ENGINE_MEMORY_BYTES.start(), *ENGINE_MEMORY_BYTES.end()),
-            waits: None,
+            syncs: None,
         }
     }
 
-    /// Siltstone's sizes, whatever the versions: its containers, its waits for the disk, and as much memory for what was
-    /// read as its engine has with the least memory it is given here.
+    /// Siltstone's sizes and syncs, whatever the versions. The cache of containers is as large as what its engine keeps
+    /// bases in, with the least memory it is given here.
     pub(super) fn of_siltstone(settings: &Settings) -> Self {
         let container_bytes = CONTAINER_BYTES_DEFAULT;
         let engine_memory_bytes = *ENGINE_MEMORY_BYTES.start();
@@ -109,7 +110,7 @@ impl Scale {
             segment_bytes: bytes(CONTAINERS_PER_SEGMENT * container_bytes),
             cache_bytes: bytes(engine_memory_bytes / ENGINE_MEMORY_PER_CACHE),
             engine_memory_bytes,
-            waits: Some(SILTSTONE_WAITS),
+            syncs: Some(SILTSTONE_SYNCS),
             ..Self::of(0, settings)
         }
     }

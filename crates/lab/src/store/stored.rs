@@ -184,7 +184,7 @@ pub(super) struct Upkeep {
 
 /// Bases that a backup wanted of one container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Crowd {
+pub(super) struct BasesOfContainer {
     /// Different chunks.
     pub(super) bases: u64,
     /// Size of the container in memory, bytes.
@@ -199,7 +199,7 @@ pub(super) struct BackedUp {
     /// Reads to get bases.
     pub(super) bases: Reads,
     /// Containers in which bases were wanted; of the papers' methods only.
-    pub(super) crowds: Vec<Crowd>,
+    pub(super) bases_by_container: Vec<BasesOfContainer>,
     /// Chunks stored as deltas.
     pub(super) deltas: u64,
     /// Bytes of the version that were read: all of them by a full backup.

@@ -113,7 +113,7 @@ impl Run {
             kept.back_up(version, &self.versions.load(version)?)?;
             kept.settle(version)?;
         }
-        let files = kept.files_read(newest)?.context("this method reads parts of containers")?;
+        let files = kept.files_read(newest)?;
         let (mut reads, mut seconds, mut modelled) = (Reads::default(), Vec::new(), Vec::new());
         let (mut access, mut transfer) = (Vec::new(), Vec::new());
         for _ in 0..REPLAYS {

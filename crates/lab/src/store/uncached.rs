@@ -2,7 +2,7 @@
 //! the lab's size whole, and then nobody pays for reading a container twice. What a method keeps in memory is its own,
 //! counted cache (MeGA, ATC 2022, section 5.1).
 //!
-//! Waits for the disk are counted: calls that return once what was written is durable.
+//! Syncs are counted: calls that return once what was written is durable.
 //!
 //! Before a read the pages of what is read are dropped, for all methods alike. Where files lie in memory anyway
 //! (`tmpfs`), or the system has no such call, nothing happens: then counts of containers tell more than times.
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Count of the calls that waited until something was durable. Clones count together.
+/// Count of syncs. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Syncs(Arc<AtomicU64>);
 
@@ -47,7 +47,7 @@ impl Uncached {
         Ok(Self { disk: Disk::create(folder)?, folder: folder.to_owned(), syncs: Syncs::default() })
     }
 
-    /// Returns the count of its waits.
+    /// Returns the count of its syncs.
     pub(super) fn syncs(&self) -> Syncs {
         self.syncs.clone()
     }

@@ -17,10 +17,10 @@ use super::versions::{Digest, Versions, leave_page_cache};
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Methods that are compared.
 const METHODS: [Method; 3] = [Method::Mega(THRESHOLD_MEDIAN), Method::Mfd, Method::Greedy];
@@ -133,11 +133,7 @@ impl Filled {
     }
 
     fn recipe(&self, version: usize) -> Result<Vec<Item>> {
-        let store = match &self.kept {
-            Kept::Arrival(store) => store,
-            Kept::Lifecycle(lifecycles) => &lifecycles.store,
-            Kept::Siltstone(_) => bail!("Siltstone's manifests are no recipes"),
-        };
+        let store = self.kept.store().context("Siltstone's manifests are no recipes")?;
         Ok(store.recipe(version)?.0)
     }
 }
@@ -174,10 +170,8 @@ impl Run {
             logical_bytes += bytes.len() as u64;
             let back_up = |store: &mut Filled| -> Result<Stored> {
                 leave_page_cache(&store.folder)?;
-                let backed_up = match store.form {
-                    Form::Full => store.kept.back_up(version, &bytes),
-                    Form::VirtualFull => store.kept.back_up_changes(version, &bytes, &changes),
-                }?;
+                let changes = (store.form == Form::VirtualFull).then_some(&changes);
+                let backed_up = store.kept.back_up_changes(version, &bytes, changes)?;
                 store.kept.settle(version)?;
                 Ok(Stored { backed_up, bytes: store.kept.held()?.bytes })
             };
@@ -196,7 +190,7 @@ impl Run {
         }
         let restored = folder.path().join("restored");
         for (store, form) in [(&full, "full"), (&virtual_full, "virtual full")] {
-            if let Some(version) = first_wrong(&store.kept, &digests, &restored)? {
+            if let Some(version) = store.kept.first_wrong((1..).zip(&digests), &restored)? {
                 return Ok(Outcome::Wrong(format!("version {version}, a {form} backup, is not restored as it was")));
             }
         }
@@ -225,16 +219,4 @@ fn sample(changes: &Changes, by_full: &Stored, by_virtual: &Stored, logical_byte
 fn different(one: &[Item], other: &[Item]) -> u64 {
     let same = one.iter().zip(other).filter(|(one, other)| one == other).count();
     (one.len().max(other.len()) - same) as u64
-}
-
-/// The first version that does not come back as it was.
-fn first_wrong(kept: &Kept, digests: &[Digest], restored: &Path) -> Result<Option<usize>> {
-    for (version, digest) in (1..).zip(digests) {
-        let is_right = kept.restore(version, restored).is_ok() && Digest::of_file(restored)? == *digest;
-        if !is_right {
-            return Ok(Some(version));
-        }
-        fs::remove_file(restored)?;
-    }
-    Ok(None)
 }

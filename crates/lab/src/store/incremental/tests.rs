@@ -150,7 +150,7 @@ fn both(method: Method, versions: &[Version], folder: &Path) -> ([Kept; 2], Vec<
     for (version, Version { bytes, changes }) in (1..).zip(versions) {
         assert_eq!(full.back_up(version, bytes).unwrap().read_bytes, bytes.len() as u64);
         full.settle(version).unwrap();
-        done.push(virtual_full.back_up_changes(version, bytes, changes).unwrap());
+        done.push(virtual_full.back_up_changes(version, bytes, Some(changes)).unwrap());
         virtual_full.settle(version).unwrap();
     }
     (kept, done)
@@ -222,8 +222,8 @@ fn changes_of_another_version_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut kept = Method::Mfd.create(folder.path(), scale()).unwrap();
     let changes: Changes = [Stretch { bytes: 1000, from: None }].into_iter().collect();
-    assert!(kept.back_up_changes(1, &[0; 999], &changes).is_err());
-    kept.back_up_changes(1, &[0; 1000], &changes).unwrap();
+    assert!(kept.back_up_changes(1, &Arc::from([0; 999]), Some(&changes)).is_err());
+    kept.back_up_changes(1, &Arc::from([0; 1000]), Some(&changes)).unwrap();
     let too_early: Changes = [Stretch { bytes: 1000, from: Some(0) }].into_iter().collect();
-    assert!(kept.back_up_changes(3, &[0; 1000], &too_early).is_err(), "version 2 is not stored");
+    assert!(kept.back_up_changes(3, &Arc::from([0; 1000]), Some(&too_early)).is_err(), "version 2 is not stored");
 }
