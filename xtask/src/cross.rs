@@ -1,7 +1,7 @@
 //! The tests of the crates with instruction sets in them, on processors that are not here: built with the oldest
 //! compiler they promise to build with, run by an emulator. Three more promises that only this build can hold are
 //! looked at here: that compiler builds them for this processor too, `siltstone-chunk` and `siltstone-similar` need no
-//! `std`, and the portable vectors become vector instructions on POWER.
+//! `std`, and the searches of AE, MAXP and RAM become vector instructions on each.
 
 mod toolchain;
 
@@ -60,13 +60,38 @@ pub(crate) const PACKAGES: [&str; 8] = [
 /// Crates that need no `std`: each has a user that cannot have it, `tests/no_std/lib.rs`.
 const NO_STD: [&str; 2] = ["chunk", "similar"];
 
-/// Functions of the example `algorithms`, and how many of these instructions they hold at least on POWER: about half of
-/// what one step of their inner loops takes, which looks at 64 or 256 bytes, sixteen at once. Each is there twice, for
-/// the maximum and the minimum.
-const VECTORISED: [(&str, &[&str], usize); 3] = [
-    ("siltstone_chunk::ae::bytes::cut", &["vmaxub", "vminub"], 16),
-    ("siltstone_chunk::ae::bytes::cut", &["vcmpgtub"], 2),
-    ("siltstone_chunk::ae::wide::cut", &["vcmpgtub"], 8),
+/// A function of the example `algorithms`, and how many of these instructions it holds at least: about half of what one
+/// step of its inner loops takes, which looks at 64 or 256 bytes, sixteen at once. Those of AE are there twice, for the
+/// maximum and the minimum.
+struct Vectorised {
+    function: &'static str,
+    instructions: &'static [&'static str],
+    least: usize,
+}
+
+const fn vectorised(function: &'static str, instructions: &'static [&'static str], least: usize) -> Vectorised {
+    Vectorised { function, instructions, least }
+}
+
+/// On POWER, where vectors are plain arrays to our code.
+const VECTORISED_ON_POWER: [Vectorised; 7] = [
+    vectorised("siltstone_chunk::ae::bytes::cut", &["vmaxub", "vminub"], 16),
+    vectorised("siltstone_chunk::ae::bytes::cut", &["vcmpgtub"], 2),
+    vectorised("siltstone_chunk::ae::wide::cut", &["vcmpgtub"], 8),
+    vectorised("siltstone_chunk::maxp::peak", &["vmaxub"], 999),
+    vectorised("siltstone_chunk::maxp::peak", &["vcmpgtub", "vcmpequb"], 999),
+    vectorised("siltstone_chunk::ram::search", &["vmaxub"], 999),
+    vectorised("siltstone_chunk::ram::search", &["vcmpgtub"], 999),
+];
+
+const VECTORISED_ON_ARM: [Vectorised; 7] = [
+    vectorised("siltstone_chunk::ae::bytes::cut", &["umax", "umin"], 999),
+    vectorised("siltstone_chunk::ae::bytes::cut", &["cmhi", "cmhs"], 999),
+    vectorised("siltstone_chunk::ae::wide::cut", &["cmhi", "cmhs"], 999),
+    vectorised("siltstone_chunk::maxp::peak", &["umax"], 999),
+    vectorised("siltstone_chunk::maxp::peak", &["cmhi", "cmhs", "cmeq"], 999),
+    vectorised("siltstone_chunk::ram::search", &["umax"], 999),
+    vectorised("siltstone_chunk::ram::search", &["cmhi", "cmhs"], 999),
 ];
 
 /// Installs what is missing, builds, runs, looks.
@@ -77,7 +102,8 @@ pub(crate) fn run() -> Result<()> {
     let here = ["--quiet", "--all-features", "--target", "x86_64-unknown-linux-gnu"];
     program::run(cross.cargo("check").args(here).args(PACKAGES))?;
     cross.needs_no_std()?;
-    cross.is_vectorised()?;
+    cross.is_vectorised(&POWER, "POWER", &VECTORISED_ON_POWER)?;
+    cross.is_vectorised(&ARM, "ARM", &VECTORISED_ON_ARM)?;
     let tests = ["--quiet", "--no-fail-fast", "--lib", "--tests", "--target", ARM.triple, "--target", POWER.triple];
     program::run(cross.cargo("test").args(tests).args(PACKAGES))
 }
@@ -128,25 +154,25 @@ impl Cross {
         })
     }
 
-    /// Looks for vector instructions in the machine code for POWER.
-    fn is_vectorised(&self) -> Result<()> {
-        let build = ["--quiet", "--target", POWER.triple];
+    /// Looks for vector instructions in the machine code for a processor.
+    fn is_vectorised(&self, target: &Target, name: &str, expected: &[Vectorised]) -> Result<()> {
+        let build = ["--quiet", "--target", target.triple];
         program::run(self.cargo("build").args(build).args([
             "--package",
             "siltstone-chunk",
             "--example",
             "algorithms",
         ]))?;
-        let code = disassemble(&POWER, &self.built(&POWER).join("examples").join("algorithms"))?;
-        for (function, instructions, least) in VECTORISED {
+        let code = disassemble(target, &self.built(target).join("examples").join("algorithms"))?;
+        for Vectorised { function, instructions, least } in expected {
             let found = count(&code, function, instructions);
             ensure!(
-                found >= least,
-                "{function} holds {found} of the instructions {} on POWER, not {least}: the compiler has not vectorised it",
+                found >= *least,
+                "{function} holds {found} of the instructions {} on {name}, not {least}: it has no vectors",
                 instructions.join(", "),
             );
         }
-        eprintln!("the portable vectors are vectors on POWER");
+        eprintln!("AE, MAXP and RAM search by vectors on {name}");
         Ok(())
     }
 }

@@ -27,7 +27,13 @@ pub mod sketch;
 pub mod store;
 mod thread_time;
 
+use siltstone_chunk::Isa;
 use siltstone_testbed::{archive, corpus, data, deterministic, statistics, table, tree};
+
+/// Instruction sets that are measured: those the CPU has, as far as the environment allows ([`Isa::VARIABLE`]).
+fn isas() -> impl Iterator<Item = Isa> {
+    Isa::available().filter(|isa| *isa <= Isa::best())
+}
 
 /// Every experiment there is.
 pub fn experiments() -> Vec<Box<dyn experiment::Experiment>> {

@@ -2,6 +2,7 @@
 //! is the exclusive or of the first eight bytes of all results.
 
 use super::cuts::Digest;
+use crate::isas;
 use md5::Md5;
 use mur3::murmurhash3_x64_128;
 use sha2::{Digest as _, Sha512};
@@ -33,7 +34,7 @@ pub enum Fingerprint {
 impl Fingerprint {
     /// All there are.
     pub fn all() -> impl Iterator<Item = Self> {
-        let batches = Isa::available().filter(|isa| *isa != Isa::SCALAR).map(Self::Batch);
+        let batches = isas().filter(|isa| *isa != Isa::SCALAR).map(Self::Batch);
         let others = [Reference::Sha1, Reference::Sha256, Reference::Xxh3].map(Self::Other);
         [Self::Crate].into_iter().chain(batches).chain(others)
     }

@@ -3,6 +3,7 @@
 use super::outside::{FastcdcCrate, GearhashCrate};
 use super::papers::{PaperForm, limited};
 use super::throughput::FIXED;
+use crate::isas;
 use anyhow::{Result, bail};
 use siltstone_chunk::{ALGORITHMS, Algorithm, Chunker, Isa, Sizes};
 use std::sync::LazyLock;
@@ -134,7 +135,7 @@ impl Method {
     /// The instruction sets on which it has a form of its own. The first is the scalar one, which the others must
     /// equal.
     pub fn isas(self) -> Vec<Isa> {
-        if self.is_vector() { Isa::available().collect() } else { vec![Isa::SCALAR] }
+        if self.is_vector() { isas().collect() } else { vec![Isa::SCALAR] }
     }
 
     /// The highest of [`Self::isas`], or what the environment lowers it to.

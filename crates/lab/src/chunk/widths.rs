@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::chunk::common::testing::{findings, input, quick};
     use crate::deterministic::Sequence;
-    use siltstone_chunk::Isa;
+    use crate::isas;
 
     #[test]
     fn all_instruction_sets_are_measured_and_cut_alike() {
@@ -79,8 +79,8 @@ mod tests {
         let input = input(folder.path(), &[&Sequence::new(2).bytes(200_000)]);
         let found = findings(&Widths, &input, &quick(&[]));
         assert!(found.iter().all(|finding| finding.wrong.is_none()));
-        assert_eq!(found.len(), FEW.len() * Isa::available().count());
+        assert_eq!(found.len(), FEW.len() * isas().count());
         let Plot::Bars { groups, series, .. } = &Widths.figures(&found)[0].plot else { panic!("bars") };
-        assert_eq!((groups.len(), series.len()), (FEW.len(), Isa::available().count()));
+        assert_eq!((groups.len(), series.len()), (FEW.len(), isas().count()));
     }
 }

@@ -16,7 +16,7 @@ mod odess;
 mod page;
 mod vectorcdc;
 
-pub use page::{Page, tables, tally};
+pub use page::{Page, side_by_side, tables, tally};
 
 use crate::experiment::Finding;
 use crate::statistics::{Spread, geometric_mean};

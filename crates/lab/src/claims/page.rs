@@ -128,6 +128,22 @@ pub fn tables(judged: &[Judged], page: &Page) -> String {
     text
 }
 
+/// Claims about times in two runs, whose processors have these names.
+pub fn side_by_side(processors: [String; 2], judged: [&[Judged]; 2]) -> String {
+    let [one, other] = processors.map(|name| cell(&name));
+    let mut text = format!("| claim | paper | {one} | | {other} | |\n|---|---|---|---|---|---|\n");
+    let [ones, others] = judged;
+    for (one, other) in ones.iter().zip(others).filter(|(one, _)| one.claim.measured.is_timed()) {
+        let [paper, says, figure] = [one.claim.paper, one.claim.says, one.claim.figure].map(cell);
+        let _ = write!(text, "| {paper}: {says} | {figure} |");
+        for judged in [one, other] {
+            let _ = write!(text, " {} | {} |", judged.ours.text(), judged.verdict().mark());
+        }
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{all, judge};
@@ -177,6 +193,17 @@ mod tests {
         let again = tables(&judged, &page);
         assert!(again == written && Page::read(&again) == page, "{again}");
         assert!(tally(&judged).ends_with(&format!("; {} could not be judged.", judged.len())));
+    }
+
+    #[test]
+    fn claims_about_times_stand_side_by_side_and_are_no_rows_of_a_page() {
+        let judged = judge(&[]);
+        let text = side_by_side(["a | b".into(), "c".into()], [&judged, &judged]);
+        let timed = judged.iter().filter(|judged| judged.claim.measured.is_timed()).count();
+        assert!(timed > 0 && text.lines().count() == 2 + timed, "{text}");
+        assert!(text.starts_with("| claim | paper | a \\| b | | c | |\n"), "{text}");
+        assert_eq!(text.matches(" – |").count(), 2 * timed);
+        assert_eq!(Page::read(&text), Page::default());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use siltstone_testbed::corpus;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
+SILT_ISA=NAME measures no instruction set above that one, as avx2.
 Exit codes: 0 done; 1 failed, or a method failed its check; 2 what was asked for makes no sense; 130 interrupted, and can go on.";
 
 /// Every method of five papers on deduplication, side by side on the same data: yours, or data made here.
@@ -68,6 +69,9 @@ pub(super) enum Command {
         /// A page of such tables, whose reasons are kept; what changed since is told
         #[arg(long, value_name = "FILE.md")]
         reasons: Option<PathBuf>,
+        /// The folder of another run, as on another machine or with SILT_ISA set: claims about times, side by side
+        #[arg(long, value_name = "DIR")]
+        beside: Option<PathBuf>,
     },
 }
 

@@ -4,6 +4,7 @@ use super::args::{Measure, Places, RunFile};
 use super::progress::Progress;
 use super::{Failure, interrupt};
 use anyhow::{Context, Result, anyhow};
+use siltstone_chunk::Isa;
 use siltstone_lab::experiments;
 use siltstone_lab::run::{self, Ending, Header, Order, SETTINGS_FILE};
 use siltstone_lab::settings::Settings;
@@ -57,6 +58,7 @@ pub(super) fn file(wanted: &RunFile) -> Result<(), Failure> {
 fn measure(settings: &Settings, places: &Places) -> Result<(), Failure> {
     let all = experiments();
     settings.check(&all, &corpus::KINDS.map(|corpus| corpus.name)).map_err(Failure::Usage)?;
+    let isa = Isa::chosen().map_err(|error| Failure::Usage(error.into()))?;
     if let Some(path) = settings.data.iter().find(|path| !path.exists()) {
         return Err(Failure::Usage(anyhow!("{} is not there", path.display())));
     }
@@ -67,7 +69,9 @@ fn measure(settings: &Settings, places: &Places) -> Result<(), Failure> {
     let folder = places.out.clone().unwrap_or_else(|| format!("silt-lab-{}", machine::moment()).into());
     fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let (corpora, summaries) = inputs.into_iter().unzip();
-    let header = Header::new(settings.clone(), machine::lines(&folder), machine::today(), summaries);
+    let mut machine = machine::lines(&folder);
+    machine.push(format!("instruction sets: up to {isa}"));
+    let header = Header::new(settings.clone(), machine, machine::today(), summaries);
     let ending = {
         let progress = Progress::begin();
         interrupt::measuring();

@@ -75,7 +75,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Corpus(options) => print(&corpus::command::run(&options)?),
         Command::List => print(&list::text(&experiments())),
         Command::Report { folder } => report(&folder),
-        Command::Claims { folder, reasons } => claims(&folder, reasons.as_deref()),
+        Command::Claims { folder, reasons, beside } => claims(&folder, reasons.as_deref(), beside.as_deref()),
     }
 }
 
@@ -94,16 +94,23 @@ fn report(folder: &Path) -> Result<(), Failure> {
 }
 
 /// Prints how many of the papers' claims hold in the run of this folder, and the tables of them, with the reasons of a
-/// page.
-fn claims(folder: &Path, reasons: Option<&Path>) -> Result<(), Failure> {
+/// page; and beside it what another run says of times.
+fn claims(folder: &Path, reasons: Option<&Path>, beside: Option<&Path>) -> Result<(), Failure> {
     let page = match reasons {
         Some(path) => {
             Page::read(&fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?)
         }
         None => Page::default(),
     };
-    let judged = claims::judge(&Report::read(&experiments(), folder)?.findings);
+    let report = Report::read(&experiments(), folder)?;
+    let judged = claims::judge(&report.findings);
     print(&format!("{}\n\n{}", claims::tally(&judged), claims::tables(&judged, &page)))?;
+    if let Some(other) = beside {
+        let other = Report::read(&experiments(), other)?;
+        let processors = [report.processor(), other.processor()];
+        let table = claims::side_by_side(processors, [&judged, &claims::judge(&other.findings)]);
+        print(&format!("\n## Side by side\n\n{table}"))?;
+    }
     for line in page.to_look_at(&judged) {
         eprintln!("look at: {line}");
     }

@@ -133,6 +133,12 @@ impl Report {
         tables::text(self)
     }
 
+    /// Names the processor, and the instruction sets that were measured where the run says so.
+    pub fn processor(&self) -> String {
+        let after = |name: &str| self.machine.iter().find_map(|line| line.strip_prefix(name));
+        [after("processor: "), after("instruction sets: ")].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+
     /// Findings without a result: methods that were wrong or could not be run.
     pub fn failures(&self) -> usize {
         self.findings.iter().filter(|finding| finding.wrong.is_some()).count()

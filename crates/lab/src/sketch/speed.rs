@@ -12,6 +12,7 @@ use super::timed::{self, Amount, Digest, Timed};
 use super::versions::{KEY, sizes};
 use super::word_lanes;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Subject};
+use crate::isas;
 use crate::memory;
 use crate::report::Figure;
 use crate::settings::Settings;
@@ -161,8 +162,8 @@ impl<'i> Cut<'i> {
             return Ok(self.rolling(amount).into_iter().collect());
         }
         let oracle = Contender::named(name, Shape::DEFAULT, Isa::SCALAR)?;
-        let has_forms = Contender::named(name, Shape::DEFAULT, Isa::highest())?.is_vector();
-        let isas = Isa::available().filter(|isa| has_forms || *isa == Isa::SCALAR);
+        let has_forms = Contender::named(name, Shape::DEFAULT, Isa::best())?.is_vector();
+        let isas = isas().filter(|isa| has_forms || *isa == Isa::SCALAR);
         isas.map(|isa| {
             let contender = Rc::new(Contender::named(name, Shape::DEFAULT, isa)?);
             let timed = Timed::sketching(contender, &oracle, &self.chunks, amount);
@@ -185,7 +186,7 @@ impl<'i> Cut<'i> {
         let truth = work(bytes, sizes, Isa::SCALAR);
         let form =
             |isa: Isa| self.form(name, isa.name(), self.timed(move || work(black_box(bytes), sizes, isa), truth));
-        Isa::available().map(form).collect()
+        isas().map(form).collect()
     }
 }
 
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn every_form_is_right_and_the_fastest_is_drawn() {
         let found = findings(&Speed, &quick());
-        assert_eq!(draw::those(&found, &[("method", "odess-plus")]).len(), Isa::available().count());
+        assert_eq!(draw::those(&found, &[("method", "odess-plus")]).len(), isas().count());
         assert_eq!(draw::those(&found, &[("method", "ntransform")]).len(), 1);
         let names: Vec<String> = fastest_forms(&found).into_iter().map(draw::method_name).collect();
         let has_lanes = Contender::word_lanes(Windows::Four, Shape::DEFAULT).is_some();

@@ -3,16 +3,16 @@
 
 use super::history::number;
 use super::method::Method;
-use super::parallel::on_cpus;
+use super::on_history::OnHistory;
 use super::scale::Scale;
 use super::stored::BasesOfContainer;
 use super::versions::Versions;
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
 use anyhow::Result;
 use std::collections::BTreeSet;
-use std::fs;
+use std::path::Path;
 
 /// Numbers of bases below which a container is counted; in a container of the paper's size, [`PER_BYTES`]. Of others
 /// as many less as they are smaller. The paper has 30.
@@ -39,9 +39,7 @@ impl Experiment for Bases {
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let versions = Versions::of(input.corpus(), settings)?;
         let scale = Scale::of(versions.mean_bytes(), settings);
-        let is_asked_for = Method::Greedy.is_asked_for(settings);
-        let subjects = is_asked_for.then(|| Box::new(Run { versions, scale }) as Box<dyn Subject>);
-        Ok(subjects.into_iter().collect())
+        Ok(OnHistory::subjects([Method::Greedy], (&versions, scale), settings, measure))
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -70,39 +68,18 @@ impl Experiment for Bases {
     }
 }
 
-/// The backups of one history, everything shared with everything.
-struct Run {
-    versions: Versions,
-    scale: Scale,
-}
-
-impl Subject for Run {
-    fn parameters(&self) -> Row {
-        Method::Greedy.parameters()
+fn measure(of: &OnHistory, folder: &Path) -> Result<Outcome> {
+    let (_, mut kept) = of.create(folder, "store")?;
+    let mut bases_by_container = Vec::new();
+    for version in 1..=of.versions.count() {
+        bases_by_container = kept.back_up(version, &of.versions.load(version)?)?.bases_by_container;
     }
-
-    fn run(&mut self) -> Result<Outcome> {
-        on_cpus(self.scale.threads, || self.measure())
-    }
-}
-
-impl Run {
-    fn measure(&self) -> Result<Outcome> {
-        let folder = tempfile::tempdir()?;
-        let store = folder.path().join("store");
-        fs::create_dir(&store)?;
-        let mut kept = Method::Greedy.create(&store, self.scale)?;
-        let mut bases_by_container = Vec::new();
-        for version in 1..=self.versions.count() {
-            bases_by_container = kept.back_up(version, &self.versions.load(version)?)?.bases_by_container;
-        }
-        let at = |fewer_than: u32| {
-            let [containers_percent, bases_percent] = sparse_percent(&bases_by_container, fewer_than);
-            let sample = Sample::of([("containers_percent", containers_percent), ("bases_percent", bases_percent)]);
-            sample.at("version", self.versions.count()).at("fewer_than", fewer_than)
-        };
-        Ok(Outcome::Right(FEWER_THAN.map(at).into()))
-    }
+    let at = |fewer_than: u32| {
+        let [containers_percent, bases_percent] = sparse_percent(&bases_by_container, fewer_than);
+        let sample = Sample::of([("containers_percent", containers_percent), ("bases_percent", bases_percent)]);
+        sample.at("version", of.versions.count()).at("fewer_than", fewer_than)
+    };
+    Ok(Outcome::Right(FEWER_THAN.map(at).into()))
 }
 
 /// Percentage of all containers that have fewer bases than these, and of all bases that lie there; 0 where there are

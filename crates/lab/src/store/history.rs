@@ -6,15 +6,16 @@ use super::cache::Reads;
 use super::device::{Device, HARD_DISK, OBJECT_STORE};
 use super::figures;
 use super::method::Method;
-use super::parallel::on_cpus;
+use super::on_history::OnHistory;
 use super::scale::{Scale, Sizes};
 use super::stored::{BackedUp, Held, Restored, Upkeep};
 use super::versions::{Digest, Versions, leave_page_cache};
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use anyhow::Result;
 use std::fs;
+use std::path::Path;
 
 /// Rounds of other experiments to one of a history, which is long and measures every version for itself.
 pub(super) const ROUNDS_PER_HISTORY: u64 = 5;
@@ -27,8 +28,9 @@ const COLUMNS: &str = "method parameter version backup_mb_per_s backup_disk_seco
                        base_containers_read base_read_mb base_read_seconds backup_written_mb deltas settle_seconds \
                        settle_written_mb settle_syncs restore_mb_per_s restore_disk_seconds restore_object_seconds \
                        containers_involved containers_read restore_read_mb needed_mb fragments_mb read_again_mb \
-                       prewritten_mb little_memory_prewritten_mb little_memory_restore_mb_per_s deduplication_ratio \
-                       stored_mb metadata_mb containers container_kib cache_mib";
+                       written_percent needed_percent prewritten_mb little_memory_prewritten_mb \
+                       little_memory_restore_mb_per_s deduplication_ratio stored_mb metadata_mb containers \
+                       container_kib cache_mib";
 
 /// `store-history` and `store-alike`.
 pub(super) struct History {
@@ -75,10 +77,7 @@ impl Experiment for History {
             Sizes::Paper => (Scale::of(versions.mean_bytes(), settings), Method::all()),
             Sizes::Siltstone => (Scale::of_siltstone(settings), Method::alike()),
         };
-        let methods = methods.into_iter().filter(|method| method.is_asked_for(settings));
-        Ok(methods
-            .map(|method| Box::new(Run { method, versions: versions.clone(), scale }) as Box<dyn Subject>)
-            .collect())
+        Ok(OnHistory::subjects(methods, (&versions, scale), settings, measure))
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -96,13 +95,6 @@ impl Experiment for History {
     }
 }
 
-/// One method on one history.
-struct Run {
-    method: Method,
-    versions: Versions,
-    scale: Scale,
-}
-
 /// Findings of one version before any was restored.
 struct Stored {
     bytes: usize,
@@ -117,124 +109,115 @@ struct Stored {
     syncs: [u64; 2],
 }
 
-impl Subject for Run {
-    fn parameters(&self) -> Row {
-        self.method.parameters()
+fn measure(of: &OnHistory, folder: &Path) -> Result<Outcome> {
+    let (store, mut kept) = of.create(folder, "store")?;
+    let restored = folder.join("restored");
+    let mut stored: Vec<Stored> = Vec::new();
+    for version in 1..=of.versions.count() {
+        let bytes = of.versions.load(version)?;
+        leave_page_cache(&store)?;
+        let (held_before, syncs_before) = (kept.held()?, kept.syncs());
+        let backed_up = kept.back_up(version, &bytes)?;
+        let (held_after, syncs_after) = (kept.held()?, kept.syncs());
+        let settled = kept.settle(version)?;
+        let before = stored.last().map_or(0, |last| last.logical_bytes);
+        let written = (
+            held_after.containers.saturating_sub(held_before.containers),
+            held_after.bytes.saturating_sub(held_before.bytes),
+        );
+        stored.push(Stored {
+            bytes: bytes.len(),
+            digest: Digest::of(&bytes),
+            logical_bytes: before + bytes.len() as u64,
+            backed_up,
+            settled,
+            held: kept.held()?,
+            written,
+            syncs: [syncs_after - syncs_before, kept.syncs() - syncs_after],
+        });
     }
-
-    fn run(&mut self) -> Result<Outcome> {
-        on_cpus(self.scale.threads, || self.measure())
-    }
-}
-
-impl Run {
-    fn measure(&self) -> Result<Outcome> {
-        let folder = tempfile::tempdir()?;
-        let (store, restored) = (folder.path().join("store"), folder.path().join("restored"));
-        fs::create_dir(&store)?;
-        let mut kept = self.method.create(&store, self.scale)?;
-        let mut stored: Vec<Stored> = Vec::new();
-        for version in 1..=self.versions.count() {
-            let bytes = self.versions.load(version)?;
-            leave_page_cache(&store)?;
-            let (held_before, syncs_before) = (kept.held()?, kept.syncs());
-            let backed_up = kept.back_up(version, &bytes)?;
-            let (held_after, syncs_after) = (kept.held()?, kept.syncs());
-            let settled = kept.settle(version)?;
-            let before = stored.last().map_or(0, |last| last.logical_bytes);
-            let written = (
-                held_after.containers.saturating_sub(held_before.containers),
-                held_after.bytes.saturating_sub(held_before.bytes),
-            );
-            stored.push(Stored {
-                bytes: bytes.len(),
-                digest: Digest::of(&bytes),
-                logical_bytes: before + bytes.len() as u64,
-                backed_up,
-                settled,
-                held: kept.held()?,
-                written,
-                syncs: [syncs_after - syncs_before, kept.syncs() - syncs_after],
-            });
+    let mut samples = Vec::new();
+    for (before, stored) in stored.iter().enumerate().rev() {
+        let version = before + 1;
+        leave_page_cache(&store)?;
+        let done = match kept.restore(version, &restored) {
+            Ok(done) => done,
+            Err(error) => return Ok(Outcome::Wrong(format!("version {version} cannot be restored: {error:#}"))),
+        };
+        if Digest::of_file(&restored)? != stored.digest {
+            return Ok(Outcome::Wrong(format!("version {version} is not restored as it was")));
         }
-        let mut samples = Vec::new();
-        for (before, stored) in stored.iter().enumerate().rev() {
-            let version = before + 1;
-            leave_page_cache(&store)?;
-            let done = match kept.restore(version, &restored) {
-                Ok(done) => done,
-                Err(error) => return Ok(Outcome::Wrong(format!("version {version} cannot be restored: {error:#}"))),
-            };
+        fs::remove_file(&restored)?;
+        let mut sample = sample(of, version, stored, done);
+        leave_page_cache(&store)?;
+        if let Some(done) = kept.restore_within(version, &restored, LITTLE_MEMORY_BYTES)? {
             if Digest::of_file(&restored)? != stored.digest {
-                return Ok(Outcome::Wrong(format!("version {version} is not restored as it was")));
+                return Ok(Outcome::Wrong(format!("version {version} is not restored as it was with little memory")));
             }
             fs::remove_file(&restored)?;
-            let mut sample = self.sample(version, stored, done);
-            leave_page_cache(&store)?;
-            if let Some(done) = kept.restore_within(version, &restored, LITTLE_MEMORY_BYTES)? {
-                if Digest::of_file(&restored)? != stored.digest {
-                    return Ok(Outcome::Wrong(format!(
-                        "version {version} is not restored as it was with little memory"
-                    )));
-                }
-                fs::remove_file(&restored)?;
-                let bytes = mb(stored.bytes as u64);
-                sample.values.push(("little_memory_prewritten_mb".into(), mb(done.prewritten_bytes)));
-                sample.values.push(("little_memory_restore_mb_per_s".into(), bytes / done.seconds));
-            }
-            samples.push(sample);
+            let bytes = mb(stored.bytes as u64);
+            sample.values.push(("little_memory_prewritten_mb".into(), mb(done.prewritten_bytes)));
+            sample.values.push(("little_memory_restore_mb_per_s".into(), bytes / done.seconds));
         }
-        samples.reverse();
-        Ok(Outcome::Right(samples))
+        samples.push(sample);
     }
+    samples.reverse();
+    Ok(Outcome::Right(samples))
+}
 
-    fn sample(&self, version: usize, stored: &Stored, restored: Restored) -> Sample {
-        let Stored { bytes, logical_bytes, backed_up, settled, held, written, syncs, .. } = stored;
-        let bytes = *bytes as u64;
-        let (containers, written) = *written;
-        let backing_up = |device: Device| device.reading(&backed_up.bases) + device.seconds(containers, written);
-        let mut sample = Sample::of([
-            ("backup_mb_per_s", mb(bytes) / backed_up.seconds),
-            ("backup_disk_seconds", backing_up(HARD_DISK)),
-            ("backup_object_seconds", backing_up(OBJECT_STORE)),
-            ("backup_syncs", number(syncs[0])),
-            ("base_containers_read", number(backed_up.bases.containers)),
-            ("base_read_mb", mb(backed_up.bases.bytes)),
-            ("backup_written_mb", mb(written)),
-            ("deltas", number(backed_up.deltas)),
-            ("settle_seconds", settled.seconds),
-            ("settle_written_mb", mb(settled.written_bytes)),
-            ("settle_syncs", number(syncs[1])),
-            ("restore_mb_per_s", mb(bytes) / restored.seconds),
-            ("restore_disk_seconds", HARD_DISK.reading(&restored.reads)),
-            ("restore_object_seconds", OBJECT_STORE.reading(&restored.reads)),
-            ("containers_involved", number(restored.reads.involved)),
-            ("containers_read", number(restored.reads.containers)),
-            ("restore_read_mb", mb(restored.reads.bytes)),
-            ("prewritten_mb", mb(restored.prewritten_bytes)),
-            ("deduplication_ratio", mb(*logical_bytes) / mb(held.bytes)),
-            ("stored_mb", mb(held.bytes)),
-            ("metadata_mb", mb(held.metadata_bytes)),
-            ("containers", number(held.containers)),
-        ]);
-        let mut and = |name: &str, value: f64| sample.values.push((name.to_owned(), value));
-        if !matches!(self.method, Method::Silt(..)) {
-            let Reads { bytes, involved_bytes, needed_bytes, .. } = restored.reads;
-            and("needed_mb", mb(needed_bytes));
-            and("fragments_mb", mb(involved_bytes - needed_bytes));
-            and("read_again_mb", mb(bytes - involved_bytes));
-            and("base_read_seconds", backed_up.bases.seconds);
-            and("container_kib", number(self.scale.container_bytes >> 10));
-            and("cache_mib", number(self.scale.cache_bytes as u64) / number(1 << 20));
-        }
-        sample.at("version", version)
+fn sample(of: &OnHistory, version: usize, stored: &Stored, restored: Restored) -> Sample {
+    let Stored { bytes, logical_bytes, backed_up, settled, held, written, syncs, .. } = stored;
+    let bytes = *bytes as u64;
+    let (containers, written) = *written;
+    let backing_up = |device: Device| device.reading(&backed_up.bases) + device.seconds(containers, written);
+    let mut sample = Sample::of([
+        ("backup_mb_per_s", mb(bytes) / backed_up.seconds),
+        ("backup_disk_seconds", backing_up(HARD_DISK)),
+        ("backup_object_seconds", backing_up(OBJECT_STORE)),
+        ("backup_syncs", number(syncs[0])),
+        ("base_containers_read", number(backed_up.bases.containers)),
+        ("base_read_mb", mb(backed_up.bases.bytes)),
+        ("backup_written_mb", mb(written)),
+        ("deltas", number(backed_up.deltas)),
+        ("settle_seconds", settled.seconds),
+        ("settle_written_mb", mb(settled.written_bytes)),
+        ("settle_syncs", number(syncs[1])),
+        ("restore_mb_per_s", mb(bytes) / restored.seconds),
+        ("restore_disk_seconds", HARD_DISK.reading(&restored.reads)),
+        ("restore_object_seconds", OBJECT_STORE.reading(&restored.reads)),
+        ("containers_involved", number(restored.reads.involved)),
+        ("containers_read", number(restored.reads.containers)),
+        ("restore_read_mb", mb(restored.reads.bytes)),
+        ("prewritten_mb", mb(restored.prewritten_bytes)),
+        ("deduplication_ratio", mb(*logical_bytes) / mb(held.bytes)),
+        ("stored_mb", mb(held.bytes)),
+        ("metadata_mb", mb(held.metadata_bytes)),
+        ("containers", number(held.containers)),
+    ]);
+    let mut and = |name: &str, value: f64| sample.values.push((name.to_owned(), value));
+    if !matches!(of.method, Method::Silt(..)) {
+        let Reads { bytes, involved_bytes, needed_bytes, .. } = restored.reads;
+        and("needed_mb", mb(needed_bytes));
+        and("fragments_mb", mb(involved_bytes - needed_bytes));
+        and("read_again_mb", mb(bytes - involved_bytes));
+        and("written_percent", percent(written, written + backed_up.bases.bytes));
+        and("needed_percent", percent(needed_bytes, bytes));
+        and("base_read_seconds", backed_up.bases.seconds);
+        and("container_kib", number(of.scale.container_bytes >> 10));
+        and("cache_mib", number(of.scale.cache_bytes as u64) / number(1 << 20));
     }
+    sample.at("version", version)
 }
 
 /// A count as a measure.
 #[allow(clippy::cast_precision_loss)]
 pub(super) fn number(count: u64) -> f64 {
     count as f64
+}
+
+/// A part as a percentage of all; 0 of nothing.
+fn percent(part: u64, all: u64) -> f64 {
+    100.0 * number(part) / number(all.max(1))
 }
 
 /// Bytes in MB.

@@ -2,7 +2,7 @@
 //! containers (MeGA, ATC'22).
 //!
 //! ```text
-//! history, maintenance    the experiments; figures: their plots; versions: what they are fed
+//! history, maintenance    the experiments; on_history: their frame; figures: their plots; versions: what they are fed
 //! bases                   how bases lie in containers
 //! virtual_full            full backups against incremental ones; incremental: what these are told
 //! method                  Greedy FGD CLD | MFD MeGA | silt
@@ -43,6 +43,7 @@ mod ingest;
 mod lifecycle;
 mod maintenance;
 mod method;
+mod on_history;
 mod parallel;
 mod placing;
 mod prefetch;

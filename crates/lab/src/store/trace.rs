@@ -9,12 +9,12 @@ use super::cache::Reads;
 use super::device::Device;
 use super::history::{mb, number};
 use super::method::Method;
-use super::parallel::on_cpus;
+use super::on_history::OnHistory;
 use super::scale::Scale;
 use super::uncached::read_file;
 use super::versions::Versions;
 use crate::deterministic::Sequence;
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::statistics::Spread;
@@ -52,10 +52,7 @@ impl Experiment for Trace {
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let versions = Versions::of(input.corpus(), settings)?;
         let scale = Scale::of(versions.mean_bytes(), settings);
-        let asked = methods().into_iter().filter(|method| method.is_asked_for(settings));
-        Ok(asked
-            .map(|method| Box::new(Run { method, versions: versions.clone(), scale }) as Box<dyn Subject>)
-            .collect())
+        Ok(OnHistory::subjects(methods(), (&versions, scale), settings, measure))
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -85,60 +82,39 @@ fn methods() -> Vec<Method> {
     Method::alike().into_iter().filter(|method| !matches!(method, Method::Silt(..))).collect()
 }
 
-/// The restore of the newest version of one history with one method.
-struct Run {
-    method: Method,
-    versions: Versions,
-    scale: Scale,
-}
-
-impl Subject for Run {
-    fn parameters(&self) -> Row {
-        self.method.parameters()
+/// Measures the restore of the newest version.
+fn measure(of: &OnHistory, folder: &Path) -> Result<Outcome> {
+    let (_, mut kept) = of.create(folder, "store")?;
+    let newest = of.versions.count();
+    for version in 1..=newest {
+        kept.back_up(version, &of.versions.load(version)?)?;
+        kept.settle(version)?;
     }
-
-    fn run(&mut self) -> Result<Outcome> {
-        on_cpus(self.scale.threads, || self.measure())
+    let files = kept.files_read(newest)?;
+    let (mut reads, mut seconds, mut modelled) = (Reads::default(), Vec::new(), Vec::new());
+    let (mut access, mut transfer) = (Vec::new(), Vec::new());
+    for _ in 0..REPLAYS {
+        let device = this_disk(folder)?;
+        reads = replay(&files)?;
+        seconds.push(reads.seconds);
+        modelled.push(device.reading(&reads));
+        access.push(device.access_seconds * 1e6);
+        transfer.push(device.mb_per_s);
     }
-}
-
-impl Run {
-    fn measure(&self) -> Result<Outcome> {
-        let folder = tempfile::tempdir()?;
-        let store = folder.path().join("store");
-        fs::create_dir(&store)?;
-        let mut kept = self.method.create(&store, self.scale)?;
-        let newest = self.versions.count();
-        for version in 1..=newest {
-            kept.back_up(version, &self.versions.load(version)?)?;
-            kept.settle(version)?;
-        }
-        let files = kept.files_read(newest)?;
-        let (mut reads, mut seconds, mut modelled) = (Reads::default(), Vec::new(), Vec::new());
-        let (mut access, mut transfer) = (Vec::new(), Vec::new());
-        for _ in 0..REPLAYS {
-            let device = this_disk(folder.path())?;
-            reads = replay(&files)?;
-            seconds.push(reads.seconds);
-            modelled.push(device.reading(&reads));
-            access.push(device.access_seconds * 1e6);
-            transfer.push(device.mb_per_s);
-        }
-        let modelled = Spread::of(modelled).median;
-        let over = Spread::of(seconds.iter().map(|seconds| seconds / modelled));
-        let sample = Sample::of([
-            ("access_us", Spread::of(access).median),
-            ("transfer_mb_per_s", Spread::of(transfer).median),
-            ("containers_read", number(reads.containers)),
-            ("restore_read_mb", mb(reads.bytes)),
-            ("modelled_seconds", modelled),
-            ("measured_seconds", Spread::of(seconds).median),
-            ("measured_over_modelled", over.median),
-            ("least_over_modelled", over.low),
-            ("greatest_over_modelled", over.high),
-        ]);
-        Ok(Outcome::Right(vec![sample.at("version", newest)]))
-    }
+    let modelled = Spread::of(modelled).median;
+    let over = Spread::of(seconds.iter().map(|seconds| seconds / modelled));
+    let sample = Sample::of([
+        ("access_us", Spread::of(access).median),
+        ("transfer_mb_per_s", Spread::of(transfer).median),
+        ("containers_read", number(reads.containers)),
+        ("restore_read_mb", mb(reads.bytes)),
+        ("modelled_seconds", modelled),
+        ("measured_seconds", Spread::of(seconds).median),
+        ("measured_over_modelled", over.median),
+        ("least_over_modelled", over.low),
+        ("greatest_over_modelled", over.high),
+    ]);
+    Ok(Outcome::Right(vec![sample.at("version", newest)]))
 }
 
 /// Reads these files in their order, past the page cache.

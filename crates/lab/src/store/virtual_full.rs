@@ -9,18 +9,17 @@
 use super::history::{ROUNDS_PER_HISTORY, mb, number};
 use super::incremental::{Changes, Inventory};
 use super::method::{Kept, Method, THRESHOLD_MEDIAN};
-use super::parallel::on_cpus;
+use super::on_history::OnHistory;
 use super::recipe::Item;
 use super::scale::Scale;
 use super::stored::BackedUp;
 use super::versions::{Digest, Versions, leave_page_cache};
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Methods that are compared.
 const METHODS: [Method; 3] = [Method::Mega(THRESHOLD_MEDIAN), Method::Mfd, Method::Greedy];
@@ -48,10 +47,7 @@ impl Experiment for VirtualFull {
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let versions = Versions::of(input.corpus(), settings)?;
         let scale = Scale::of(versions.mean_bytes(), settings);
-        let asked = METHODS.into_iter().filter(|method| method.is_asked_for(settings));
-        Ok(asked
-            .map(|method| Box::new(Run { method, versions: versions.clone(), scale }) as Box<dyn Subject>)
-            .collect())
+        Ok(OnHistory::subjects(METHODS, (&versions, scale), settings, measure))
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -104,13 +100,6 @@ fn with_points(lines: impl IntoIterator<Item = Line>) -> Vec<Line> {
     lines.into_iter().filter(|line| !line.points.is_empty()).collect()
 }
 
-/// Two stores of one method on one history.
-struct Run {
-    method: Method,
-    versions: Versions,
-    scale: Scale,
-}
-
 /// Form of a store's backups.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -126,9 +115,8 @@ struct Filled {
 }
 
 impl Filled {
-    fn create(form: Form, folder: PathBuf, run: &Run) -> Result<Self> {
-        fs::create_dir(&folder)?;
-        let kept = run.method.create(&folder, run.scale)?;
+    fn create(form: Form, name: &str, of: &OnHistory, folder: &Path) -> Result<Self> {
+        let (folder, kept) = of.create(folder, name)?;
         Ok(Self { form, folder, kept })
     }
 
@@ -144,58 +132,46 @@ struct Stored {
     bytes: u64,
 }
 
-impl Subject for Run {
-    fn parameters(&self) -> Row {
-        self.method.parameters()
+/// Fills two stores with the same versions.
+fn measure(of: &OnHistory, folder: &Path) -> Result<Outcome> {
+    let mut full = Filled::create(Form::Full, "full", of, folder)?;
+    let mut virtual_full = Filled::create(Form::VirtualFull, "virtual-full", of, folder)?;
+    let (mut samples, mut digests) = (Vec::new(), Vec::new());
+    let (mut before, mut logical_bytes) = (Inventory::default(), 0);
+    for version in 1..=of.versions.count() {
+        let bytes = of.versions.load(version)?;
+        let inventory = of.versions.inventory(version, &bytes)?;
+        let changes = Changes::between(&before, &inventory);
+        before = inventory;
+        digests.push(Digest::of(&bytes));
+        logical_bytes += bytes.len() as u64;
+        let back_up = |store: &mut Filled| -> Result<Stored> {
+            leave_page_cache(&store.folder)?;
+            let changes = (store.form == Form::VirtualFull).then_some(&changes);
+            let backed_up = store.kept.back_up_changes(version, &bytes, changes)?;
+            store.kept.settle(version)?;
+            Ok(Stored { backed_up, bytes: store.kept.held()?.bytes })
+        };
+        // By turns, so that neither always comes first.
+        let (by_full, by_virtual) = if version % 2 == 0 {
+            let by_full = back_up(&mut full)?;
+            (by_full, back_up(&mut virtual_full)?)
+        } else {
+            let by_virtual = back_up(&mut virtual_full)?;
+            (back_up(&mut full)?, by_virtual)
+        };
+        let mut sample = sample(&changes, &by_full, &by_virtual, logical_bytes);
+        let different = different(&full.recipe(version)?, &virtual_full.recipe(version)?);
+        sample.values.push(("records_different".into(), number(different)));
+        samples.push(sample.at("version", version));
     }
-
-    fn run(&mut self) -> Result<Outcome> {
-        on_cpus(self.scale.threads, || self.measure())
-    }
-}
-
-impl Run {
-    fn measure(&self) -> Result<Outcome> {
-        let folder = tempfile::tempdir()?;
-        let mut full = Filled::create(Form::Full, folder.path().join("full"), self)?;
-        let mut virtual_full = Filled::create(Form::VirtualFull, folder.path().join("virtual-full"), self)?;
-        let (mut samples, mut digests) = (Vec::new(), Vec::new());
-        let (mut before, mut logical_bytes) = (Inventory::default(), 0);
-        for version in 1..=self.versions.count() {
-            let bytes = self.versions.load(version)?;
-            let inventory = self.versions.inventory(version, &bytes)?;
-            let changes = Changes::between(&before, &inventory);
-            before = inventory;
-            digests.push(Digest::of(&bytes));
-            logical_bytes += bytes.len() as u64;
-            let back_up = |store: &mut Filled| -> Result<Stored> {
-                leave_page_cache(&store.folder)?;
-                let changes = (store.form == Form::VirtualFull).then_some(&changes);
-                let backed_up = store.kept.back_up_changes(version, &bytes, changes)?;
-                store.kept.settle(version)?;
-                Ok(Stored { backed_up, bytes: store.kept.held()?.bytes })
-            };
-            // By turns, so that neither always comes first.
-            let (by_full, by_virtual) = if version % 2 == 0 {
-                let by_full = back_up(&mut full)?;
-                (by_full, back_up(&mut virtual_full)?)
-            } else {
-                let by_virtual = back_up(&mut virtual_full)?;
-                (back_up(&mut full)?, by_virtual)
-            };
-            let mut sample = sample(&changes, &by_full, &by_virtual, logical_bytes);
-            let different = different(&full.recipe(version)?, &virtual_full.recipe(version)?);
-            sample.values.push(("records_different".into(), number(different)));
-            samples.push(sample.at("version", version));
+    let restored = folder.join("restored");
+    for (store, form) in [(&full, "full"), (&virtual_full, "virtual full")] {
+        if let Some(version) = store.kept.first_wrong((1..).zip(&digests), &restored)? {
+            return Ok(Outcome::Wrong(format!("version {version}, a {form} backup, is not restored as it was")));
         }
-        let restored = folder.path().join("restored");
-        for (store, form) in [(&full, "full"), (&virtual_full, "virtual full")] {
-            if let Some(version) = store.kept.first_wrong((1..).zip(&digests), &restored)? {
-                return Ok(Outcome::Wrong(format!("version {version}, a {form} backup, is not restored as it was")));
-            }
-        }
-        Ok(Outcome::Right(samples))
     }
+    Ok(Outcome::Right(samples))
 }
 
 fn sample(changes: &Changes, by_full: &Stored, by_virtual: &Stored, logical_bytes: u64) -> Sample {

@@ -34,20 +34,31 @@ pub(super) fn tables(report: &Report, experiment: &Head) -> Markup {
             names.push(&finding.data);
         }
     }
-    // The page of a quick run is small: of several data the first stand in it, all in the files beside it.
-    let left_out = if report.settings.quick { names.split_off(names.len().min(1)) } else { Vec::new() };
+    // The page of a quick run is small: of several data the first stand in it, of several versions the last; all in the
+    // files beside it.
+    let is_quick = report.settings.quick;
+    let left_out = if is_quick { names.split_off(names.len().min(1)) } else { Vec::new() };
     html! {
         @for name in names {
-            @let rows: Vec<&Finding> = report.found(experiment.name, name).collect();
+            @let all: Vec<&Finding> = report.found(experiment.name, name).collect();
+            @let rows = if is_quick { of_last_version(&all) } else { all.clone() };
             @let of = if name.is_empty() { String::new() } else { format!(" on {}", shown(name)) };
             details {
                 summary { "Table" (of) ": " (rows.len()) @if rows.len() == 1 { " row" } @else { " rows" } }
                 (boxed(&format!("{}{of}", experiment.title), &table(&rows, experiment, &of)))
                 @if rows.len() > ROWS_MAX { p { (rows.len() - ROWS_MAX) " rows more are in the files beside this page." } }
+                @if rows.len() < all.len() { p.about { "In results.csv: the versions before" } }
             }
         }
         @if !left_out.is_empty() { p.about { "In results.csv: " (shown(&left_out.join(", "))) } }
     }
+}
+
+/// The rows of the last version, where rows are of versions; all others.
+fn of_last_version<'f>(rows: &[&'f Finding]) -> Vec<&'f Finding> {
+    let version = |row: &Finding| row.parameters.get("version").and_then(Value::as_u64);
+    let last = rows.iter().filter_map(|row| version(row)).max();
+    rows.iter().copied().filter(|row| version(row).is_none() || version(row) == last).collect()
 }
 
 /// Returns content in a box of its own, inside which it scrolls where it is wider than the page.

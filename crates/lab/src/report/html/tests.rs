@@ -131,6 +131,23 @@ fn the_page_of_a_quick_run_has_the_papers_figures_and_the_tables_of_the_first_da
 }
 
 #[test]
+fn of_the_versions_of_a_quick_run_the_page_has_the_last() {
+    let mut findings = vec![finding("broken", Some("why"))];
+    findings.extend((1..=3).map(|version| {
+        let mut finding = finding("fine", None);
+        finding.parameters.insert("version".into(), version.into());
+        finding
+    }));
+    let rows = |quick: bool| {
+        let settings = Settings { quick, ..report().settings };
+        let page = page(&Report { settings, findings: findings.clone(), figures: Vec::new(), ..report() });
+        assert_eq!(page.contains("In results.csv: the versions before"), quick);
+        page.matches("<tr").count()
+    };
+    assert_eq!(rows(false) - rows(true), 2);
+}
+
+#[test]
 fn a_report_of_nothing_is_a_page() {
     let empty =
         Report { experiments: vec![], findings: vec![], figures: vec![], inputs: vec![], advice: vec![], ..report() };
