@@ -78,16 +78,12 @@ impl Chunker for Maxp {
     fn cut(&self, data: &[u8]) -> usize {
         let data = self.sizes.limit(data);
         let (window, from) = (self.window, self.window.max(self.sizes.min().saturating_sub(1)));
-        peak(data, window, from, self.isa).map_or(data.len(), |peak| peak + 1)
+        let peak = self.isa.run(Peak { data, window, from }).unwrap_or_else(|| peak_scalar(data, window, from));
+        peak.map_or(data.len(), |peak| peak + 1)
     }
 }
 
-/// The first peak from `from` on.
-#[inline(never)] // `cargo xtask cross` looks for it by its name.
-fn peak(data: &[u8], window: usize, from: usize, isa: Isa) -> Option<usize> {
-    isa.run(Peak { data, window, from }).unwrap_or_else(|| peak_scalar(data, window, from))
-}
-
+/// The first peak from `at` on.
 fn peak_scalar(data: &[u8], window: usize, mut at: usize) -> Option<usize> {
     loop {
         let (byte, right) = (*data.get(at)?, data.get(..=at + window)?);

@@ -60,17 +60,13 @@ impl Chunker for Ram {
     fn cut(&self, data: &[u8]) -> usize {
         self.sizes.cut(data, |searched| {
             let (window, rest) = searched.split_at_checked(self.window)?;
-            search(window, rest, self.isa).map(|at| self.window + at + 1)
+            let found = self.isa.run(Search { window, rest }).unwrap_or_else(|| search_scalar(window, rest));
+            found.map(|at| self.window + at + 1)
         })
     }
 }
 
 /// The first position in `rest` whose byte reaches the largest of the window.
-#[inline(never)] // `cargo xtask cross` looks for it by its name.
-fn search(window: &[u8], rest: &[u8], isa: Isa) -> Option<usize> {
-    isa.run(Search { window, rest }).unwrap_or_else(|| search_scalar(window, rest))
-}
-
 fn search_scalar(window: &[u8], rest: &[u8]) -> Option<usize> {
     let (mut largest, mut at) = (*window.first()?, 0);
     while let Some(next) = first(window, at + 1, |_, byte: u8| byte > largest) {

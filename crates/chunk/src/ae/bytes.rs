@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use siltstone_simd::{Kernel, Simd};
 
 /// The first cut of `data`; its length if there is none.
-#[inline(never)] // `cargo xtask cross` looks for it by its name.
+#[inline(never)] // `cargo xtask cross` looks for its module in the names of functions.
 pub(super) fn cut<O: Order>(data: &[u8], window: usize, isa: Isa) -> usize {
     let scalar = || cut_scalar::<u8, O>(data, window);
     isa.run(Cut::<O> { data, window, order: PhantomData }).unwrap_or_else(scalar)

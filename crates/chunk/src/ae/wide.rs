@@ -16,7 +16,7 @@ use siltstone_simd::{Kernel, Simd};
 const VALUE_BYTES: usize = u64::BYTES;
 
 /// The first cut of `data`; its length if there is none.
-#[inline(never)] // `cargo xtask cross` looks for it by its name.
+#[inline(never)] // `cargo xtask cross` looks for its module in the names of functions.
 pub(super) fn cut<O: Order>(data: &[u8], window: usize, isa: Isa) -> usize {
     let scalar = || cut_scalar::<u64, O>(data, window);
     isa.run(Cut::<O> { data, window, order: PhantomData }).unwrap_or_else(scalar)
