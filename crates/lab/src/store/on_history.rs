@@ -10,7 +10,7 @@ use anyhow::Result;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is measured of a method on a history, in a folder that is empty.
+/// Measurement of a method on a history, in a folder that is empty.
 pub(super) type Measure = fn(&OnHistory, &Path) -> Result<Outcome>;
 
 /// A method on one history.
