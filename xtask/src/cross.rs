@@ -169,7 +169,10 @@ impl Cross {
         let code = disassemble(target, &self.built(target).join("examples").join("algorithms"))?;
         for Vectorised { module, instructions, least } in expected {
             let (found, words) = (count(&code, module, instructions), instructions.join(", "));
-            ensure!(found >= *least, "{module} holds {found} of the instructions {words} on {name}, not {least}");
+            ensure!(
+                found >= *least,
+                "{module} holds {found} of the instructions {words} on {name}, not {least}: it is not vectorised",
+            );
         }
         eprintln!("AE, MAXP and RAM search by vectors on {name}");
         Ok(())

@@ -280,7 +280,14 @@ impl Campaign {
         outcome.add(&ended, fs::read_dir(&corpus)?.count());
         let mut ledger = self.ledger();
         ledger.put(outcome.clone());
-        if self.resume && outcome.failure.is_none() { ledger.save(&self.corpus.join(LEDGER)) } else { Ok(()) }
+        if !self.resume || outcome.failure.is_some() {
+            return Ok(());
+        }
+        // Other runs on this corpus add rows of their own meanwhile.
+        let lock = fs::File::create(self.corpus.join(LEDGER).with_extension("lock"))?;
+        lock.lock()?;
+        ledger.join(Ledger::load(&self.corpus.join(LEDGER))?);
+        ledger.save(&self.corpus.join(LEDGER))
     }
 
     /// The program, to be run for a target.
