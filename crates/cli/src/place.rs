@@ -10,6 +10,8 @@ use siltstone_remote::{
     connect_server,
 };
 use siltstone_store::storage::{Disk, Storage, Traced};
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The programs that reach servers.
@@ -94,15 +96,25 @@ pub(crate) fn open(place: &Place, context: &Context) -> Result<Arc<dyn Storage>,
     })
 }
 
-/// Remembers in the cache that a place was probed.
+/// A place that this machine probes once: the cache remembers it.
 fn probed_once(storage: ObjectStorage, context: &Context) -> Arc<dyn Storage> {
-    match context.cache_folder() {
-        Some(cache) => {
-            let file = storage.location().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-            traced(storage.with_probe_marker(cache.join("probed").join(file)))
-        }
+    match probe_marker(&storage, context) {
+        Some(marker) => traced(storage.with_probe_marker(marker)),
         None => traced(storage),
     }
+}
+
+/// A place for a new repository: it is probed whatever the cache remembers of it, which remembers that from then on.
+pub(crate) fn probed_anew(storage: ObjectStorage, context: &Context) -> ObjectStorage {
+    let Some(marker) = probe_marker(&storage, context) else { return storage };
+    let _ = fs::remove_file(&marker);
+    storage.with_probe_marker(marker)
+}
+
+/// The file of the cache that says that a place was probed.
+fn probe_marker(storage: &ObjectStorage, context: &Context) -> Option<PathBuf> {
+    let file = storage.location().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    Some(context.cache_folder()?.join("probed").join(file))
 }
 
 /// Connects a bucket with the credentials of the environment.

@@ -418,18 +418,23 @@ impl Repository {
     /// Those of `change`, then nothing was committed; [`StoreError::KeyInvalid`] if the master key was changed
     /// meanwhile; [`StoreError::WriteOnly`].
     pub fn amend(&self, change: impl FnMut(&mut Config) -> Result<(), StoreError>) -> Result<Arc<Config>, StoreError> {
-        self.amend_under(&self.keys, change)
+        self.amend_under(&self.keys, None, change)
     }
 
-    /// Amends as [`Repository::amend`] does, sealing the next record under these keys.
+    /// Amends as [`Repository::amend`] does, sealing the next record under these keys. It is tried first on a record
+    /// that is `known`, without reading the newest.
     fn amend_under(
         &self,
         keys: &RepositoryKeys,
+        mut known: Option<StoredConfig>,
         mut change: impl FnMut(&mut Config) -> Result<(), StoreError>,
     ) -> Result<Arc<Config>, StoreError> {
         self.require_reading("changing the record of the repository")?;
         for _ in 0..AMEND_ATTEMPTS_MAX {
-            let stored = chain::newest(self.storage(), &self.keys).map_err(|error| self.told(error))?;
+            let stored = match known.take() {
+                Some(known) => known,
+                None => chain::newest(self.storage(), &self.keys).map_err(|error| self.told(error))?,
+            };
             let mut next = stored.config.clone();
             change(&mut next)?;
             if next == stored.config {
@@ -483,11 +488,21 @@ impl Repository {
 
     /// Adds a series to the record's list, so that its loss shows.
     pub fn register_series(&self, id: SeriesId, name: &str) -> Result<(), StoreError> {
-        self.amend(|config| {
+        // The record as it was read last is most likely the newest still; where it is not, the commit fails and the
+        // newest is read. Nothing is taken off the list, so what stands on an older one needs no look.
+        let known = Some(self.stored_record());
+        self.amend_under(&self.keys, known, |config| {
             config.series.entry(id).or_insert_with(|| name.to_owned());
             Ok(())
         })
         .map(drop)
+    }
+
+    /// The record as it was read last.
+    fn stored_record(&self) -> StoredConfig {
+        let (config, hash) = self.record();
+        let has_copy = !self.lacks_record_copy.load(Ordering::Relaxed);
+        StoredConfig { config: config.as_ref().clone(), hash, has_copy }
     }
 
     /// The key slots that count, oldest first. What of them cannot be read, original or copy, is an error of its own
@@ -650,7 +665,7 @@ impl Repository {
         let next = Unlocked { slot, master: MasterKey::random()?, repository: self.id() };
         write_slot(self.storage(), &next, password, label, cost)?;
         let mut invalidated = BTreeSet::new();
-        let amended = self.amend_under(&next.keys(), |config| {
+        let amended = self.amend_under(&next.keys(), None, |config| {
             self.require_listed(config)?;
             invalidated = config.all_keys();
             config.key_slots = BTreeSet::from([slot]);

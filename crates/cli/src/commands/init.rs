@@ -5,7 +5,7 @@ use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::parse::{Parity, Size};
 use crate::password::PasswordSource;
-use crate::place::{connect, connect_served, reach, traced};
+use crate::place::{connect, connect_served, probed_anew, reach, traced};
 use crate::render::visible;
 use crate::repository::{label, place};
 use clap::Args;
@@ -109,8 +109,8 @@ pub(crate) fn run(arguments: &InitArgs, context: &Context) -> Result<Done, CliEr
 fn make(place: &Place, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Context) -> Result<Repository, CliError> {
     let storage = match place {
         Place::Folder(path) => vacant_folder(path)?,
-        Place::Bucket(bucket) => vacant_remote(connect(bucket, context)?)?,
-        Place::Server(server) => vacant_remote(reach(server, context, create_server)?)?,
+        Place::Bucket(bucket) => vacant_remote(probed_anew(connect(bucket, context)?, context))?,
+        Place::Server(server) => vacant_remote(probed_anew(reach(server, context, create_server)?, context))?,
         Place::Served(address) => vacant_remote(connect_served(address, context)?)?,
     };
     let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
@@ -135,10 +135,9 @@ fn vacant_remote(storage: ObjectStorage) -> Result<Arc<dyn Storage>, CliError> {
 }
 
 fn refuse_repository(storage: &dyn Storage) -> Result<(), CliError> {
-    for configs in [Listing::Configs, Listing::ConfigCopies] {
-        if !storage.list(configs)?.is_empty() {
-            return Err(StoreError::AlreadyARepository { location: storage.location() }.into());
-        }
+    let listed = storage.list_both([Listing::Configs, Listing::ConfigCopies])?;
+    if listed.iter().all(Vec::is_empty) {
+        return Ok(());
     }
-    Ok(())
+    Err(StoreError::AlreadyARepository { location: storage.location() }.into())
 }

@@ -175,18 +175,21 @@ impl<'r> SeriesWriter<'r> {
             storage.barrier()?;
         }
         let series = self.series();
-        let listed = storage.list_containers(series)?;
+        // Where a new series begins at a distance, its containers were listed before its first manifest: there are none.
+        let is_new = self.is_new_at_distance() && !self.has_put.load(Ordering::Relaxed);
+        let listed = if is_new { Vec::new() } else { storage.list_containers(series)? };
+        let [parity, renewals] = storage.list_both([Listing::Parity(series), Listing::Renewals(series)])?;
         let known = self.stored.manifest.named_objects();
         let mut removed = storage.remove_unfinished(series, self.stored.manifest.sequence)?;
         let may_delete = self.repository.may_delete();
         removed += self.sweep_parts()? + self.sweep_loans()?;
-        for meta in storage.list(Listing::Parity(series))?.iter().chain(&listed) {
+        for meta in parity.iter().chain(&listed) {
             if may_delete && meta.name.is_of(series, self.lease_sequence) && !known.contains(&meta.name) {
                 storage.delete(&meta.name)?;
                 removed += 1;
             }
         }
-        renewals::sweep(self.repository, series, self.lease_sequence)?;
+        renewals::sweep(storage, &renewals, self.lease_sequence)?;
         self.orphans_removed = removed;
         self.lost = lost_containers(self.repository, &self.stored.manifest, &listed);
         Ok(())
@@ -194,8 +197,7 @@ impl<'r> SeriesWriter<'r> {
 
     /// Removes parts that neither the stored manifest nor one before it names, each as one.
     fn sweep_parts(&self) -> Result<u64, StoreError> {
-        let is_new = self.stored.manifest.sequence == 1 && !self.repository.is_near();
-        if is_new || !self.repository.may_delete() {
+        if self.is_new_at_distance() || !self.repository.may_delete() {
             return Ok(0);
         }
         let (storage, series) = (self.repository.storage(), self.series());
@@ -210,6 +212,11 @@ impl<'r> SeriesWriter<'r> {
             storage.delete_many(&parts::places(series, orphans.into_iter()))?;
         }
         Ok(removed)
+    }
+
+    /// Tells whether this writer began the series, at a place where each request takes long.
+    fn is_new_at_distance(&self) -> bool {
+        self.stored.manifest.sequence == 1 && !self.repository.is_near()
     }
 
     /// The series written to.
@@ -445,7 +452,10 @@ impl Found {
             Ok(listed)
         };
         let has_ended_well = |stored: &StoredManifest| stored.manifest.lease.is_none();
-        let mut containers = if repository.is_near() || request.looks_closely { Some(list()?) } else { None };
+        // A series that the record does not list is most likely a new one, which is looked at closely in any case.
+        let looks_closely =
+            request.looks_closely || repository.is_near() || !repository.config().series.contains_key(&series);
+        let mut containers = if looks_closely { Some(list()?) } else { None };
         // What was listed a moment ago does: who was faster since then is met by the commit. But what containers are
         // held against must not be older than they.
         let mut stored = if repository.was_listed_ahead(series) && containers.is_none() {

@@ -15,7 +15,7 @@
 
 use crate::manifest::{Lease, Manifest};
 use crate::repository::Repository;
-use crate::storage::{Listing, ObjectName, Storage};
+use crate::storage::{Listing, ObjectMeta, ObjectName, Storage};
 use crate::{RenewalId, SeriesId, StoreError};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -123,11 +123,10 @@ pub(super) fn recorded(every: Option<Duration>) -> u32 {
     every.map_or(0, |every| u32::try_from(every.as_millis()).unwrap_or(u32::MAX).max(1))
 }
 
-/// Removes the renewals of leases before this one.
-pub(super) fn sweep(repository: &Repository, series: SeriesId, lease: u64) -> Result<(), StoreError> {
-    let listed = repository.storage().list(Listing::Renewals(series))?;
+/// Removes those of these renewals that are of leases before this one.
+pub(super) fn sweep(storage: &dyn Storage, listed: &[ObjectMeta], lease: u64) -> Result<(), StoreError> {
     let mut earlier = listed.iter().filter(|meta| meta.name.sequence() < Some(lease));
-    Ok(earlier.try_for_each(|meta| repository.storage().delete(&meta.name))?)
+    Ok(earlier.try_for_each(|meta| storage.delete(&meta.name))?)
 }
 
 /// A lease as it was found, to be held against how it looks later.
