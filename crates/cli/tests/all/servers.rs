@@ -1,7 +1,9 @@
 //! Repositories on a server, from end to end: OpenSSH's SFTP server is started by the program itself.
 
 use crate::common::{Sandbox, content};
+use std::fs;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 const SERVERS: [&str; 3] =
     ["/usr/lib/openssh/sftp-server", "/usr/lib/ssh/sftp-server", "/usr/libexec/openssh/sftp-server"];
@@ -35,6 +37,33 @@ fn a_repository_on_a_server_is_one_of_a_folder() {
     let listed = sandbox.run(&["-r", &folder, "snapshots", "--json"]).ok().json();
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
     sandbox.run(&["-r", &folder, "check", "--read-data"]).ok();
+}
+
+#[test]
+fn the_machine_that_made_a_repository_tests_its_place_once_and_a_new_repository_tests_it_again() {
+    let sandbox = Sandbox::bare();
+    sandbox.write("a", "one");
+    let address = format!("sftp:me@server:{}", sandbox.path("repository").display());
+    let on_server = |arguments: &[&str]| {
+        let options = ["-r", &address, "--sftp-command", server()];
+        sandbox.run(&[&options, arguments].concat()).ok();
+    };
+    let marker = || {
+        let mut files = fs::read_dir(sandbox.path("home/.cache/siltstone/probed"))
+            .expect("it was tested")
+            .map(|file| file.unwrap());
+        let marker = files.next().expect("a marker").path();
+        assert!(files.next().is_none(), "one place, one marker");
+        marker
+    };
+    on_server(&["init"]);
+    fs::File::options().write(true).open(marker()).unwrap().set_modified(UNIX_EPOCH).unwrap();
+    let is_old = || fs::metadata(marker()).unwrap().modified().unwrap() == UNIX_EPOCH;
+    on_server(&["backup", &sandbox.source()]);
+    assert!(is_old(), "the backup tested it once more");
+    fs::remove_dir_all(sandbox.path("repository")).unwrap();
+    on_server(&["init"]);
+    assert!(!is_old(), "what another place of this name did is not asked");
 }
 
 #[test]

@@ -20,10 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Requests of a new series: it is looked for, its config is committed, and what an earlier series may have left is
-/// swept. Containers are listed twice, those of data and of metadata at the same time. The directory of lenders is
-/// listed, and written with the series in it.
-const FIRST_BACKUP: usize = 25;
+/// Requests of a new series: it is looked for, its config is committed, on the record that was read when the repository
+/// was opened, and what an earlier series may have left is swept. Containers are listed once, those of data and of
+/// metadata at the same time. The directory of lenders is listed, and written with the series in it.
+const FIRST_BACKUP: usize = 18;
 /// Originals and copies of the manifests are listed, the newest is read.
 const UNCHANGED_BACKUP: usize = 3;
 /// Requests as above, the predecessor; the lease and the snapshot, each created, looked after and copied; one deletion.

@@ -176,6 +176,22 @@ fn keys_added_and_series_registered_at_once_are_all_kept() {
     );
 }
 
+/// The first goes by the record that it read when it was opened, which the second replaces before or after each call.
+#[test]
+fn series_registered_at_once_are_all_listed() {
+    at_every_call(
+        two_keys,
+        |storage, _, _| Repository::open(storage, b"one")?.register_series(SeriesId([1; 16]), "home"),
+        |disk, _, _| open(&disk, b"two")?.register_series(SeriesId([2; 16]), "work"),
+        |disk, first, second, nth| {
+            first.and(second).unwrap_or_else(|error| panic!("at call {nth}: {error}"));
+            let repository = open(disk, b"one").unwrap_or_else(|error| panic!("at call {nth}: {error}"));
+            assert_eq!(repository.config().series.len(), 2, "at call {nth}");
+            assert_eq!(repository.record_faults().expect("read").len(), 0);
+        },
+    );
+}
+
 #[test]
 fn of_two_inits_at_once_one_makes_the_repository_and_the_other_is_told() {
     at_every_call(
