@@ -175,7 +175,7 @@ impl<'r> SeriesWriter<'r> {
             storage.barrier()?;
         }
         let series = self.series();
-        // Where a new series begins at a distance, its containers were listed before its first manifest: there are none.
+        // At a distance the containers of a new series were listed before its first manifest: there are none.
         let is_new = self.is_new_at_distance() && !self.has_put.load(Ordering::Relaxed);
         let listed = if is_new { Vec::new() } else { storage.list_containers(series)? };
         let [parity, renewals] = storage.list_both([Listing::Parity(series), Listing::Renewals(series)])?;
