@@ -257,7 +257,8 @@ fn the_record_and_the_slots_are_read_from_their_copies_where_the_originals_are_d
             let faults = faults.iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             assert!(faults.contains(&original.name().to_string()), "{faults}");
             if damaged.is_none() {
-                continue; // Without either copy the record before would be the newest: a loss that only who saw it can tell.
+                // Without either copy the record before would be the newest: only who saw it can tell.
+                continue;
             }
             hurt(&disk, &original.copy());
             let error = open(&disk, b"one").map(drop).expect_err("nothing is left to open it").to_string();
