@@ -9,7 +9,7 @@ use siltstone_engine::maintain;
 use siltstone_engine::repair::{self, RepairOptions};
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::storage::{
-    Capabilities, Damage, Latency, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError,
+    Capabilities, Damage, Latency, Listing, ObjectMeta, ObjectName, Recorder, SimulatedDisk, Storage, StorageError,
 };
 use siltstone_store::{SeriesId, StoreError};
 use std::sync::Arc;
@@ -105,6 +105,19 @@ fn backups_are_whole_and_the_rest_is_done_by_who_may_delete() {
         assert!(client.restored(*id) == *tree, "snapshot {} differs", id.short());
     }
     assert_eq!(client.check(ReadData::All).findings, []);
+}
+
+/// The record does not list the series of such a client: that is no reason to look closely at it each time.
+#[test]
+fn later_backups_list_no_containers() {
+    let (disk, client, _) = client_and_keeper();
+    let recorder = Arc::new(Recorder::new(AddOnly(disk)));
+    write(&client, 0);
+    client.backup();
+    write(&client, 1);
+    client.at(recorder.clone()).backup();
+    let lists = recorder.calls().lists;
+    assert!(lists <= 7, "{lists} listings: looking closely takes six more, of containers, parity and renewals");
 }
 
 /// Containers that healing replaced stay for whoever may delete them, and the client says so.

@@ -452,9 +452,10 @@ impl Found {
             Ok(listed)
         };
         let has_ended_well = |stored: &StoredManifest| stored.manifest.lease.is_none();
-        // A series that the record does not list is most likely a new one, which is looked at closely in any case.
-        let looks_closely =
-            request.looks_closely || repository.is_near() || !repository.config().series.contains_key(&series);
+        // Whoever may write the record lists a new series there: one that is not listed is most likely new to all.
+        // A new one is looked at closely in any case.
+        let is_new = repository.may_amend() && !repository.config().series.contains_key(&series);
+        let looks_closely = is_new || request.looks_closely || repository.is_near();
         let mut containers = if looks_closely { Some(list()?) } else { None };
         // What was listed a moment ago does: who was faster since then is met by the commit. But what containers are
         // held against must not be older than they.
