@@ -2,7 +2,7 @@
 //! entry into the catalog. It runs on one thread, so numbers and catalogs do not depend on how many others there are.
 
 use super::borrow::Borrowing;
-use super::flow::{Reached, Unusable};
+use super::flow::{Reached, Segment, Unusable};
 use super::heal::Healer;
 use super::local::LocalCatalog;
 use super::older::Older;
@@ -15,7 +15,7 @@ use roaring::RoaringTreemap;
 use siltstone_store::catalog::MetadataSink;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::manifest::{BottomK, Snapshot};
-use siltstone_store::region::ChunkEntry;
+use siltstone_store::region::{ChunkEntry, split_region};
 use siltstone_store::secrets::RepositoryKeys;
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, StoreError};
 use std::sync::atomic::Ordering;
@@ -61,6 +61,10 @@ pub(super) struct ChunkStore<'a, 'env> {
     older: Option<Older<'a>>,
     /// Other series, asked where neither knows anything.
     borrowing: Option<Borrowing<'a>>,
+    /// New chunks that are not stored yet, for a lender may still be found that has them.
+    waiting: Segment,
+    /// The most that may wait, bytes; 0 once so much has waited.
+    waiting_bytes_max: usize,
     /// A sample of the new chunks.
     sketch: BottomK,
     unusable: &'a Unusable,
@@ -83,6 +87,8 @@ pub(super) struct Knowledge<'a> {
     pub(super) index: FingerprintIndex,
     pub(super) older: Option<Older<'a>>,
     pub(super) borrowing: Option<Borrowing<'a>>,
+    /// The most that may wait for a lender to be found, bytes.
+    pub(super) waiting_bytes: u64,
 }
 
 /// State of content that was met.
@@ -98,7 +104,7 @@ enum Met {
 impl<'a, 'env> ChunkStore<'a, 'env> {
     pub(super) fn new(
         (keys, local): (&'a RepositoryKeys, &'a LocalCatalog),
-        Knowledge { index, older, borrowing }: Knowledge<'a>,
+        Knowledge { index, older, borrowing, waiting_bytes }: Knowledge<'a>,
         unusable: &'a Unusable,
         next: (ChunkNumber, ChunkNumber),
         (outlet, healer): (Outlet<'env>, Healer),
@@ -109,6 +115,8 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
             index,
             older,
             borrowing,
+            waiting: Segment::default(),
+            waiting_bytes_max: usize::try_from(waiting_bytes).unwrap_or(usize::MAX),
             sketch: BottomK::default(),
             unusable,
             metadata_from: next.1,
@@ -137,12 +145,8 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
                 }
                 let number = self.next_data;
                 self.next_data.0 += 1;
-                self.sketch.offer(&fingerprint, number);
-                self.account.chunks_new += 1;
-                self.account.data_plain_bytes += bytes.len() as u64;
                 self.index.insert(fingerprint, number)?;
-                let chunk = ChunkEntry { number, fingerprint, length: length(bytes)? };
-                self.outlet.push(ContainerKind::Data, chunk, bytes)?;
+                self.take_new(ChunkEntry { number, fingerprint, length: length(bytes)? }, bytes)?;
                 number
             }
         };
@@ -172,9 +176,9 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         self.necessary.insert_range(range);
     }
 
-    /// Bytes of new chunks so far.
+    /// Bytes of new chunks so far, those that wait included.
     pub(super) fn new_bytes(&self) -> u64 {
-        self.account.data_plain_bytes + self.account.metadata_plain_bytes
+        self.account.data_plain_bytes + self.account.metadata_plain_bytes + self.waiting.plain.len() as u64
     }
 
     /// Tells whether a checkpoint can be made: none is once something was healed, for only the end of the run hands its
@@ -183,10 +187,11 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         !self.healer.has_any()
     }
 
-    /// Sets aside the numbers of the current entry: what is stored until [`Self::end_checkpoint`] is the checkpoint's
-    /// alone.
-    pub(super) fn begin_checkpoint(&mut self) -> RoaringTreemap {
-        self.pending.clone()
+    /// Stores what waits, and sets aside the numbers of the current entry: what is stored until
+    /// [`Self::end_checkpoint`] is the checkpoint's alone.
+    pub(super) fn begin_checkpoint(&mut self) -> Result<RoaringTreemap, EngineError> {
+        self.end_waiting()?;
+        Ok(self.pending.clone())
     }
 
     /// Hands on a checkpoint; then goes on with the numbers that were set aside.
@@ -227,12 +232,45 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
     /// The number of a chunk that another series lends.
     fn borrowed(&mut self, fingerprint: &Fingerprint, bytes: usize) -> Result<Option<ChunkNumber>, EngineError> {
         let Some(borrowing) = &mut self.borrowing else { return Ok(None) };
-        let found = borrowing.find(fingerprint, bytes, &mut self.next_data)?;
+        let found = borrowing.find(fingerprint, bytes, (&mut self.next_data, &self.waiting.chunks))?;
         self.account.borrowed = borrowing.borrowed;
         if let Some(number) = found {
             self.index.insert(*fingerprint, number)?;
         }
         Ok(found)
+    }
+
+    /// Stores a new chunk, now or once it has waited long enough.
+    fn take_new(&mut self, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
+        let is_searching = self.borrowing.as_ref().is_some_and(Borrowing::is_searching);
+        if is_searching && self.waiting.plain.len() + bytes.len() <= self.waiting_bytes_max {
+            self.waiting.chunks.push(chunk);
+            self.waiting.plain.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.end_waiting()?;
+        self.store_new(chunk, bytes)
+    }
+
+    /// Stores what waited, but for what a lender has.
+    fn end_waiting(&mut self) -> Result<(), EngineError> {
+        let Segment { chunks, plain } = std::mem::take(&mut self.waiting);
+        for (chunk, bytes) in split_region(&chunks, &plain) {
+            if !self.borrowing.as_mut().is_some_and(|borrowing| borrowing.takes(&chunk)) {
+                self.store_new(chunk, bytes)?;
+            }
+        }
+        self.account.borrowed = self.borrowing.as_ref().map(|borrowing| borrowing.borrowed).unwrap_or_default();
+        // Nothing is gained by waiting again.
+        self.waiting_bytes_max = 0;
+        Ok(())
+    }
+
+    fn store_new(&mut self, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
+        self.sketch.offer(&chunk.fingerprint, chunk.number);
+        self.account.chunks_new += 1;
+        self.account.data_plain_bytes += bytes.len() as u64;
+        self.outlet.push(ContainerKind::Data, chunk, bytes)
     }
 
     fn is_unusable(&self, number: ChunkNumber) -> bool {
@@ -258,6 +296,7 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
     /// Hands on what is left.
     pub(super) fn finish(mut self) -> Result<Assembled, EngineError> {
         self.keep_entry();
+        self.end_waiting()?;
         let taken = self.taken();
         self.outlet.finish()?;
         let healed = self.healer.finish()?;

@@ -7,7 +7,7 @@ use super::checkpoint::Checkpoints;
 use super::flow::Unusable;
 use super::local::LocalCatalog;
 use super::older::Older;
-use super::options::Source;
+use super::options::{Borrow, Source};
 use super::outcome::RunOutcome;
 use super::previous::{last_whole, needed};
 use super::run::BackupRun;
@@ -76,7 +76,7 @@ impl<'t> BackupRun<'t> {
         let (chunks, unusable, local_catalog) = (&chunks, &unusable, &local);
         let room = (shares.index_bytes / BORROWED_PART, spill.as_ref());
         let borrowing = Borrowing::new(self, manifest, checkpoints.map(|made| made as &dyn MakesLoans), room);
-        let known = Knowledge { index, older, borrowing };
+        let known = Knowledge { index, older, borrowing, waiting_bytes: shares.lender_bytes };
         let stages = Stages { run: self, manifest, chunks, unusable, sink, checkpoints, similar_bytes, local_catalog };
         let mut outcome = stages.run(source, known, selection.as_mut())?;
         outcome.found = found;
@@ -126,7 +126,8 @@ impl<'t> BackupRun<'t> {
             Deltas::Forward { .. } | Deltas::Custom(_) => (self.repository.may_read(), !is_first),
         };
         let reaches_back = self.options.deltas.reaches_back() && manifest.snapshots().len() > 1;
-        BackupUses { list_bytes: self.list_bytes, selects, sketches, reaches_back }
+        let looks_for_lenders = is_first && self.options.borrow == Borrow::Auto && self.repository.may_read();
+        BackupUses { list_bytes: self.list_bytes, selects, sketches, reaches_back, looks_for_lenders }
     }
 
     /// Makes ready for encoding new chunks against old ones.

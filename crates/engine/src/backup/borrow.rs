@@ -3,14 +3,17 @@
 //! ```text
 //! new chunk  ->  in a sketch of the directory?  ->  hits of one tell that much is shared  ->  its index is opened
 //!            ->  a loan of all it may lend, and its newest manifest again: what both grant may be used
+//! until then ->  new chunks wait, as many as there is room for: if the lender has them they are not stored
 //! end        ->  a loan of what was used takes the place of the first
 //! ```
 //! Other series are looked at in a first backup, and once a later one has much that is new. Whole chunks alone are
 //! borrowed: a delta would bring its chain along. What is borrowed gets numbers of this series, all of a lender's
-//! within one stretch, so that each has its number before anybody knows which are used.
+//! within one stretch, so that each has its number before anybody knows which are used. What had waited keeps the
+//! number it had got.
 //!
 //! Cost: a look into the sketches for every new chunk; once a lender is found, one range read for each of its
-//! containers. Until then the new chunks are stored: about 2 / k of what is shared (k as in `BottomK`).
+//! containers. Until then about 2 / k of what is shared is met (k as in `BottomK`); what of it finds no room to wait
+//! is stored.
 
 use super::options::{Borrow, Reused};
 use super::outcome::{Account, Taken};
@@ -24,6 +27,7 @@ use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::directory::{Directory, DirectoryEntry};
 use siltstone_store::manifest::{BorrowedRun, BottomK, LENDERS_MAX, Manifest};
+use siltstone_store::region::ChunkEntry;
 use siltstone_store::series::{Loan, SeriesWriter, newest_manifest};
 use siltstone_store::{ChunkNumber, ChunkRun, Fingerprint, LoanId, SeriesId, StoreError};
 use std::collections::{BTreeMap, HashMap};
@@ -121,6 +125,8 @@ pub(super) struct Borrowing<'b> {
     /// Series that are to be opened, the last first.
     asked: Vec<SeriesId>,
     opened: Vec<Opened>,
+    /// Numbers of chunks that waited and that a lender has.
+    waited: RoaringTreemap,
     /// The directory, once it was looked at.
     directory: Option<Directory>,
     new_bytes: u64,
@@ -148,6 +154,7 @@ impl<'b> Borrowing<'b> {
             candidates: None,
             asked: Vec::new(),
             opened: Vec::new(),
+            waited: RoaringTreemap::new(),
             directory: None,
             new_bytes: 0,
             index_bytes,
@@ -157,30 +164,45 @@ impl<'b> Borrowing<'b> {
     }
 
     /// The number here of a chunk that no snapshot of this series has, if another series lends it. `next` is the number
-    /// that the next new chunk gets.
+    /// that the next new chunk gets; `waiting` are new chunks that were met before and are not stored yet.
     pub(super) fn find(
         &mut self,
         fingerprint: &Fingerprint,
         bytes: usize,
-        next: &mut ChunkNumber,
+        (next, waiting): (&mut ChunkNumber, &[ChunkEntry]),
     ) -> Result<Option<ChunkNumber>, EngineError> {
         self.look_out(bytes as u64)?;
         if let Some(number) = self.known(fingerprint)? {
-            return Ok(Some(self.counted(number, bytes)));
+            self.count(bytes);
+            return Ok(Some(number));
         }
         while let Some(lender) = self.promising(fingerprint) {
-            self.open(lender, next)?;
+            self.open(lender, next, waiting)?;
             if let Some(number) = self.known(fingerprint)? {
-                return Ok(Some(self.counted(number, bytes)));
+                self.count(bytes);
+                return Ok(Some(number));
             }
         }
         Ok(None)
     }
 
-    fn counted(&mut self, number: ChunkNumber, bytes: usize) -> ChunkNumber {
+    fn count(&mut self, bytes: usize) {
         self.borrowed.chunks += 1;
         self.borrowed.plain_bytes += bytes as u64;
-        number
+    }
+
+    /// Tells whether a lender may still be found, so that it is worth while for new chunks to wait.
+    pub(super) fn is_searching(&self) -> bool {
+        self.opened.is_empty() && self.candidates.as_ref().is_some_and(|candidates| !candidates.by_value.is_empty())
+    }
+
+    /// Tells whether a chunk that waited is borrowed under the number it had got, and counts it if so.
+    pub(super) fn takes(&mut self, chunk: &ChunkEntry) -> bool {
+        let is_taken = self.waited.contains(chunk.number.0);
+        if is_taken {
+            self.count(chunk.length as usize);
+        }
+        is_taken
     }
 
     /// Reads the sketches of the other series, once that is due.
@@ -229,6 +251,9 @@ impl<'b> Borrowing<'b> {
             {
                 return Ok(Some(ChunkNumber(here.first.0 + (there.0 - first))));
             }
+            if let Some(here) = opened.taken.waited.get(&there.0) {
+                return Ok(Some(ChunkNumber(*here)));
+            }
             if opened.granted.contains(there.0) {
                 opened.taken.chunks.insert(there.0);
                 return Ok(Some(ChunkNumber(there.0.wrapping_add(opened.taken.shift))));
@@ -239,8 +264,13 @@ impl<'b> Borrowing<'b> {
 
     /// Makes a loan of all that a series may lend, and opens an index of what it grants. If that fails with a series
     /// that was not asked for by its name, the backup goes on without it.
-    fn open(&mut self, lender: SeriesId, next: &mut ChunkNumber) -> Result<(), EngineError> {
-        match self.try_open(lender, next) {
+    fn open(
+        &mut self,
+        lender: SeriesId,
+        next: &mut ChunkNumber,
+        waiting: &[ChunkEntry],
+    ) -> Result<(), EngineError> {
+        match self.try_open(lender, next, waiting) {
             Err(EngineError::Store(error)) if self.run.options.borrow == Borrow::Auto && !error.is_lost_race() => {
                 self.run.hint::<()>(Err(error));
                 Ok(())
@@ -249,39 +279,60 @@ impl<'b> Borrowing<'b> {
         }
     }
 
-    fn try_open(&mut self, lender: SeriesId, next: &mut ChunkNumber) -> Result<(), EngineError> {
+    fn try_open(
+        &mut self,
+        lender: SeriesId,
+        next: &mut ChunkNumber,
+        waiting: &[ChunkEntry],
+    ) -> Result<(), EngineError> {
         let repository = self.run.repository;
         let is_known = self.manifest.lenders.iter().any(|known| known.series == lender);
         if !is_known && self.manifest.lenders.len() + self.opened.len() >= LENDERS_MAX {
             return Ok(());
         }
         let Some(stored) = newest_manifest(repository, lender)? else { return Ok(()) };
-        let (chunks, lendable) = (ChunkSource::new(repository, &stored.manifest), stored.manifest.lendable());
-        let wanted = lendable - self.manifest.borrowed_of(lender);
+        let (lendable, borrowed) = (stored.manifest.lendable(), self.manifest.borrowed_of(lender));
+        let wanted = &lendable - &borrowed;
         let Some((first, last)) = wanted.min().zip(wanted.max()) else { return Ok(()) };
         if next.0.saturating_add(last) >= NUMBERS_MAX {
             return Ok(());
         }
+        let index = self.index_of(&stored.manifest, &(&wanted | &borrowed))?;
+        let mut waited = BTreeMap::new();
+        for chunk in waiting.iter().filter(|chunk| !self.waited.contains(chunk.number.0)) {
+            if let Some(there) = index.get(&chunk.fingerprint)?.filter(|there| wanted.contains(there.0)) {
+                waited.entry(there.0).or_insert(chunk.number.0);
+            }
+        }
         let shift = next.0.wrapping_sub(first);
-        let taken = Taken { lender, loan: None, offered: wanted.len(), shift, chunks: RoaringTreemap::new() };
         next.0 += last - first + 1;
+        let offered = wanted.len();
+        let others = wanted.iter().filter(|there| !waited.contains_key(there)).collect();
+        let all = Taken { lender, loan: None, offered, shift, chunks: others, waited };
         let (loan, granted) = match self.loans {
             Some(loans) => {
-                let runs: Vec<_> =
-                    ChunkRun::runs_of(&wanted).into_iter().map(|there| Taken::run_from(there, shift)).collect();
-                let loan = loans.borrow(lender, &runs)?;
+                let loan = loans.borrow(lender, &all.runs())?;
                 (Some(loan.id), loan.granted)
             }
             None => (None, wanted),
         };
+        // What is offered under a number is taken under it, once it is met.
+        let taken = Taken { loan, chunks: RoaringTreemap::new(), ..all.only(|_, there| granted.contains(there)) };
         let known = self.manifest.imports.iter().filter(|import| self.manifest.lender_of(import) == Some(lender));
-        let known: BTreeMap<u64, ChunkRun> =
-            known.map(|import| (import.run.first_there.0, import.run.chunks)).collect();
-        let usable = &granted | self.manifest.borrowed_of(lender);
-        let index = self.empty_index();
-        let opened = self.opened.push_mut(Opened { index, taken: Taken { loan, ..taken }, granted, known });
+        let known = known.map(|import| (import.run.first_there.0, import.run.chunks)).collect();
+        self.waited.extend(taken.waited.values());
+        self.opened.push(Opened { index, taken, granted, known });
+        self.run.resources.observer.notice(&Notice::Borrowing { series: stored.manifest.name });
+        Ok(())
+    }
+
+    /// An index of those of a series' chunks that lie whole in its containers.
+    fn index_of(&self, manifest: &Manifest, numbers: &RoaringTreemap) -> Result<FingerprintIndex, EngineError> {
+        let mut index =
+            FingerprintIndex::open(CachedRun::empty(), self.index_bytes / OPENED_MAX as u64, &self.spill);
+        let chunks = ChunkSource::new(self.run.repository, manifest);
         for (at, record) in chunks.own_records() {
-            let answered = record.numbers() & &usable;
+            let answered = record.numbers() & numbers;
             if record.kind != ContainerKind::Data || answered.is_empty() {
                 continue;
             }
@@ -293,16 +344,11 @@ impl<'b> Borrowing<'b> {
             };
             for entry in reader.index().regions().iter().filter(|entry| entry.bases.is_empty()) {
                 for chunk in entry.chunks.iter().filter(|chunk| answered.contains(chunk.number.0)) {
-                    opened.index.insert(chunk.fingerprint, chunk.number)?;
+                    index.insert(chunk.fingerprint, chunk.number)?;
                 }
             }
         }
-        self.run.resources.observer.notice(&Notice::Borrowing { series: stored.manifest.name });
-        Ok(())
-    }
-
-    fn empty_index(&self) -> FingerprintIndex {
-        FingerprintIndex::open(CachedRun::empty(), self.index_bytes / OPENED_MAX as u64, &self.spill)
+        Ok(index)
     }
 
     /// The directory, if it was looked at.
@@ -318,9 +364,10 @@ impl<'b> Borrowing<'b> {
 
 /// Adds what was borrowed to a manifest: the loan, and the imports that it lacks.
 pub(super) fn add_taken(next: &mut Manifest, taken: &Taken, loan: Option<LoanId>) {
-    let missing = Taken { chunks: &taken.chunks - next.borrowed_of(taken.lender), ..taken.clone() };
+    let borrowed = next.borrowed_of(taken.lender);
+    let missing = taken.only(|_, there| !borrowed.contains(there));
     let Some(lender) = next.lenders.iter_mut().find(|known| known.series == taken.lender) else { return };
-    if !taken.chunks.is_empty() {
+    if !taken.is_empty() {
         lender.loans.extend(loan);
         // It is of all that may be borrowed, and if this run ends here nobody comes back to it but maintenance.
         lender.has_surplus = true;
@@ -337,10 +384,9 @@ pub(super) fn settle(
     taken: &Taken,
     necessary: &RoaringTreemap,
 ) -> Result<(), EngineError> {
-    let is_needed = |there: &u64| necessary.contains(there.wrapping_add(taken.shift));
-    let needed = Taken { chunks: taken.chunks.iter().filter(is_needed).collect(), ..taken.clone() };
+    let needed = taken.only(|here, _| necessary.contains(here));
     add_taken(next, &needed, taken.loan);
-    let Some(first) = taken.loan.filter(|_| !needed.chunks.is_empty()) else { return Ok(()) };
+    let Some(first) = taken.loan.filter(|_| !needed.is_empty()) else { return Ok(()) };
     // Those of checkpoints too: they go with this commit, but not before it.
     let chunks = next.borrowed_of(taken.lender) - before.borrowed_of(taken.lender);
     let lender = next.lenders.iter_mut().find(|known| known.series == taken.lender);
@@ -350,7 +396,7 @@ pub(super) fn settle(
         lender.has_surplus = false;
         return Ok(());
     }
-    let smaller = writer.borrow_chunks(taken.lender, &Taken { chunks: chunks.clone(), ..taken.clone() }.runs())?;
+    let smaller = writer.borrow_chunks(taken.lender, &taken.only(|_, there| chunks.contains(there)).runs())?;
     let is_whole = chunks.is_subset(&smaller.granted);
     if let Some(lender) = next.lenders.iter_mut().find(|known| known.series == taken.lender && is_whole) {
         lender.loans.remove(&first);

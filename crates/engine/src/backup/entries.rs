@@ -215,7 +215,7 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         if !self.catalog.sink_mut().takes_checkpoints() {
             return Ok(());
         }
-        let kept = self.catalog.sink_mut().begin_checkpoint();
+        let kept = self.catalog.sink_mut().begin_checkpoint()?;
         let part = self.half_read()?;
         let root = self.catalog.root_so_far(part.as_ref())?;
         let (tally, store) = (self.tally, self.catalog.sink_mut());

@@ -115,7 +115,7 @@ pub(super) struct FileEnd {
 }
 
 /// New chunks in the order of the stream, of both kinds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Segment {
     pub(super) chunks: Vec<ChunkEntry>,
     pub(super) plain: Vec<u8>,

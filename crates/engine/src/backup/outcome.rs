@@ -10,6 +10,7 @@ use roaring::RoaringTreemap;
 use siltstone_store::directory::Directory;
 use siltstone_store::manifest::{BorrowedRun, BottomK, Snapshot, SnapshotStatistics};
 use siltstone_store::{ChunkNumber, ChunkRun, LoanId, SeriesId};
+use std::collections::BTreeMap;
 
 /// Results of all stages of a run.
 pub(super) struct RunOutcome {
@@ -86,21 +87,44 @@ pub(super) struct Taken {
     pub(super) offered: u64,
     /// The number here of the lender's chunk 0, or what it would be.
     pub(super) shift: u64,
-    /// The lender's numbers.
+    /// The lender's numbers of those that were met once the lender was known.
     pub(super) chunks: RoaringTreemap,
+    /// Those that were met before and had waited: by the lender's number the one that they had got here.
+    pub(super) waited: BTreeMap<u64, u64>,
 }
 
 impl Taken {
-    /// The chunks under their numbers at both ends.
+    /// The chunks under their numbers at both ends, in the order of those here.
     pub(super) fn runs(&self) -> Vec<BorrowedRun> {
-        let runs = ChunkRun::runs_of(&self.chunks).into_iter();
-        runs.map(|there| Self::run_from(there, self.shift)).collect()
+        let mut runs: Vec<BorrowedRun> = Vec::new();
+        for (&there, &here) in &self.waited {
+            match runs.last_mut() {
+                Some(last) if last.there().range().end() + 1 == there && last.chunks.range().end() + 1 == here => {
+                    last.chunks.count += 1;
+                }
+                _ => {
+                    let chunks = ChunkRun { first: ChunkNumber(here), count: 1 };
+                    runs.push(BorrowedRun { chunks, first_there: ChunkNumber(there) });
+                }
+            }
+        }
+        runs.extend(ChunkRun::runs_of(&self.chunks).into_iter().map(|there| {
+            let first = ChunkNumber(there.first.0.wrapping_add(self.shift));
+            BorrowedRun { chunks: ChunkRun { first, ..there }, first_there: there.first }
+        }));
+        runs.sort_unstable_by_key(|run| run.chunks.first);
+        runs
     }
 
-    /// A run of the lender's numbers with those that it has here.
-    pub(super) fn run_from(there: ChunkRun, shift: u64) -> BorrowedRun {
-        let first = ChunkNumber(there.first.0.wrapping_add(shift));
-        BorrowedRun { chunks: ChunkRun { first, ..there }, first_there: there.first }
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.waited.is_empty()
+    }
+
+    /// Those of them that pass, by their numbers here and at the lender.
+    pub(super) fn only(&self, passes: impl Fn(u64, u64) -> bool) -> Self {
+        let chunks = self.chunks.iter().filter(|there| passes(there.wrapping_add(self.shift), *there)).collect();
+        let waited = self.waited.iter().filter(|(there, here)| passes(**here, **there));
+        Self { chunks, waited: waited.map(|(there, here)| (*there, *here)).collect(), ..*self }
     }
 }
 

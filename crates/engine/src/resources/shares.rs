@@ -12,6 +12,8 @@
 //!                 are made)
 //!                 fingerprints: the rest                         I = R - F - sketches
 //!                   of those, chunks of older snapshots only     I / 16
+//!                   of those, in a first backup, text that waits I / 8, at most 64 MiB
+//!                   until a series is found that lends it
 //! restore         each of two batches and their plans            M / 4
 //!                 waiting for bases                              M / 4, and what the batches leave beyond 64 MiB
 //!                 range reads, all fetches together              M / 8, each from 1 to 4 MiB
@@ -63,6 +65,9 @@ const BACKUP_INDEX_BYTES_MIN: u64 = 16 * MIB;
 const LIST_PART: u64 = 4;
 /// The most that selecting takes.
 const SELECTION_BYTES_MAX: u64 = 160 * MIB;
+/// The part of a first backup's memory for fingerprints that text takes which another series may lend, and the most.
+const LENDER_PART: u64 = 8;
+const LENDER_BYTES_MAX: u64 = 64 * MIB;
 /// The least and the most that one range read of a restore brings (one longer region excepted). Of 294 MB of plain
 /// regions whole containers at a time take 10 % more processor time than 2 MiB, 4 MiB 3 % (2 cores, November 2026):
 /// large buffers are mapped anew each time.
@@ -165,6 +170,8 @@ pub(crate) struct BackupShares {
     pub(crate) segment_bytes_max: u64,
     /// Deltas and bases that wait for others.
     pub(crate) waiting_bytes: u64,
+    /// Text that waits until a series is found that lends it.
+    pub(crate) lender_bytes: u64,
 }
 
 /// Uses of a backup's memory that not every backup has.
@@ -178,6 +185,8 @@ pub(crate) struct BackupUses {
     pub(crate) sketches: bool,
     /// True if chunks of older snapshots are used again.
     pub(crate) reaches_back: bool,
+    /// True if a series is looked for that lends chunks, from the first one on.
+    pub(crate) looks_for_lenders: bool,
 }
 
 /// Shares of a restore's memory, bytes.
@@ -246,10 +255,12 @@ impl Resources {
         let similar_bytes = if uses.sketches { rest / 4 } else { 0 };
         let rest = rest - similar_bytes;
         let older_bytes = if uses.reaches_back { rest / 16 } else { 0 };
-        let index_bytes = rest - older_bytes;
+        let rest = rest - older_bytes;
+        let lender_bytes = if uses.looks_for_lenders { (rest / LENDER_PART).min(LENDER_BYTES_MAX) } else { 0 };
+        let index_bytes = rest - lender_bytes;
         // Two segments at a time, the bases of one, and regions under way.
         let (segment_bytes_max, waiting_bytes) = (selection / 8, selection / 8);
-        BackupShares { index_bytes, older_bytes, similar_bytes, segment_bytes_max, waiting_bytes }
+        BackupShares { index_bytes, older_bytes, similar_bytes, segment_bytes_max, waiting_bytes, lender_bytes }
     }
 
     /// Returns how a restore shares its memory out.
@@ -352,9 +363,10 @@ mod tests {
                 [(false, false, false), (false, true, true), (true, true, true), (true, false, true)]
             {
                 let list_bytes = list_bytes_max(mib * MIB);
-                let uses = BackupUses { list_bytes, selects, sketches, reaches_back };
+                let looks_for_lenders = !reaches_back;
+                let uses = BackupUses { list_bytes, selects, sketches, reaches_back, looks_for_lenders };
                 let shares = with(mib).backup_shares(uses);
-                let indexes = shares.index_bytes + shares.older_bytes + shares.similar_bytes;
+                let indexes = shares.index_bytes + shares.older_bytes + shares.similar_bytes + shares.lender_bytes;
                 let selection = 8 * shares.waiting_bytes;
                 let all = BACKUP_FIXED_BYTES + list_bytes + indexes + selection;
                 assert!(all <= mib * MIB && all + 8 > mib * MIB, "{mib} MiB, {uses:?}: {shares:?}");
