@@ -1,14 +1,15 @@
 //! Benchmarks of the parts, which have the crates to be measured in their own process: `cargo xtask bench chunk`,
-//! `similar` and `stages` start this program. Every benchmark is a test first: a time is printed only for a result that
+//! `similar`, `stages` and `scale` start this program. Every benchmark is a test first: a time is printed only for a result that
 //! was compared with what it should be.
 
 mod chunk;
+mod scale;
 mod similar;
 mod stages;
 
 use anyhow::Result;
 use clap::Parser;
-use siltstone_testbed::bench::options::{ChunkOptions, SimilarOptions, StagesOptions};
+use siltstone_testbed::bench::options::{ChunkOptions, ScaleOptions, SimilarOptions, StagesOptions};
 use std::process::ExitCode;
 
 /// Benchmarks of the parts.
@@ -21,6 +22,11 @@ enum Bench {
     Chunk(ChunkOptions),
     /// Deltas of chunks and of regions: speed, size, and what they come to on real versions.
     Similar(SimilarOptions),
+    /// How time, memory and the repository's own bytes grow with the source, up to 1 TB in ten million files.
+    Scale(ScaleOptions),
+    /// One command of `scale`, in a process of its own.
+    #[command(hide = true)]
+    ScaleStep(scale::StepOptions),
 }
 
 fn main() -> ExitCode {
@@ -38,5 +44,7 @@ fn run(bench: &Bench) -> Result<()> {
         Bench::Stages(options) => stages::run(options),
         Bench::Chunk(options) => chunk::run(options),
         Bench::Similar(options) => similar::run(options),
+        Bench::Scale(options) => scale::run(options),
+        Bench::ScaleStep(options) => scale::step(options),
     }
 }

@@ -15,7 +15,7 @@ mod restore_order;
 
 use anyhow::Result;
 use clap::Subcommand;
-use siltstone_testbed::bench::options::{ChunkOptions, SimilarOptions, StagesOptions};
+use siltstone_testbed::bench::options::{ChunkOptions, ScaleOptions, SimilarOptions, StagesOptions};
 use siltstone_testbed::{program, workspace};
 
 /// Words of the command line before those of a benchmark: the program and `bench`.
@@ -52,6 +52,8 @@ pub(crate) enum Bench {
     Chunk(ChunkOptions),
     /// Deltas of chunks and of regions: speed, size, and what they come to on real versions.
     Similar(SimilarOptions),
+    /// How time, memory and the repository's own bytes grow with the source, up to 1 TB in ten million files.
+    Scale(ScaleOptions),
 }
 
 /// Runs one benchmark.
@@ -66,7 +68,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Clones(options) => clones::run(options),
         Bench::Mounted(options) => mounted::run(options),
         Bench::RestoreOrder(options) => restore_order::run(options),
-        Bench::Stages(_) | Bench::Chunk(_) | Bench::Similar(_) => by_siltstone_bench(),
+        Bench::Stages(_) | Bench::Chunk(_) | Bench::Similar(_) | Bench::Scale(_) => by_siltstone_bench(),
     }
 }
 

@@ -37,31 +37,49 @@ use std::path::{Path, PathBuf};
 const NEW_BYTES_MIN: u64 = 16 << 20;
 /// Chunks of a sketch that are met before its series is taken for a lender,
 const HITS_MIN: u64 = 2;
-/// and chunks of the series that these stand for. What was met until then is stored twice.
+/// and chunks of the series that these stand for: at least so many, and one of so many that were looked for. While new
+/// chunks wait for the first lender it has to be one that has much, or a few that have little would be asked in its
+/// place.
 const MET_MIN: u64 = 8;
+const MET_ONE_IN: u64 = 256;
+const MET_ONE_IN_WAITING: u64 = 8;
 /// The numbers of chunks that are borrowed or lent are below this, so that a reader has room for those of lenders.
 const NUMBERS_MAX: u64 = 1 << 56;
 /// The chunks of a loan that may be surplus: up to so many, or one in so many of those needed, a smaller loan is not
 /// worth its requests, and is left to maintenance.
 const SURPLUS_MAX: u64 = 64;
 const SURPLUS_ONE_IN: u64 = 16;
-/// Lenders that one backup looks into at most.
-const OPENED_MAX: usize = 4;
+/// Lenders that one backup looks into at most, but for one that has more than all of them together. The index of each
+/// may take half of the memory that those before it left.
+const OPENED_MAX: usize = 8;
+const INDEX_BYTES_MIN: u64 = 1 << 20;
 
 /// A series that may turn out to be a lender.
 struct Candidate {
     series: SeriesId,
     /// Chunks of it that each of its sketch stands for.
     weight: u64,
+    /// Chunks that it has, about.
+    chunks: u64,
     /// Chunks of the sketch that were met.
     hits: u64,
+    /// True once it was asked.
+    is_asked: bool,
 }
 
 impl Candidate {
-    /// Tells whether enough was met to look closer.
-    fn is_promising(&self) -> bool {
-        self.hits >= HITS_MIN && self.hits.saturating_mul(self.weight) >= MET_MIN
+    /// Tells whether enough was met to look closer, where it has to stand for so many chunks.
+    fn is_promising(&self, met_min: u64) -> bool {
+        self.hits >= HITS_MIN && self.hits.saturating_mul(self.weight) >= met_min
     }
+}
+
+/// A series to look into.
+#[derive(Clone, Copy)]
+struct Asked {
+    series: SeriesId,
+    /// Chunks that it has, about.
+    chunks: u64,
 }
 
 /// The series of the directory, and which of them have a chunk in their sketch.
@@ -75,22 +93,22 @@ impl Candidates {
     fn of<'d>(entries: impl Iterator<Item = &'d DirectoryEntry>) -> Self {
         let mut candidates = Self::default();
         for (at, entry) in entries.enumerate() {
-            let (series, weight) = (entry.series, entry.sketch.weight());
-            candidates.series.push(Candidate { series, weight, hits: 0 });
+            let (series, weight, chunks) = (entry.series, entry.sketch.weight(), entry.sketch.chunks());
+            candidates.series.push(Candidate { series, weight, chunks, hits: 0, is_asked: false });
             entry.sketch.values().for_each(|value| candidates.by_value.entry(value).or_default().push(at));
         }
         candidates
     }
 
     /// Counts a chunk that was met; gives the series of which enough was met now.
-    fn meet(&mut self, fingerprint: &Fingerprint) -> Vec<SeriesId> {
+    fn meet(&mut self, fingerprint: &Fingerprint, met_min: u64) -> Vec<Asked> {
         let mut promising = Vec::new();
         for at in self.by_value.remove(&BottomK::value(fingerprint)).unwrap_or_default() {
             if let Some(candidate) = self.series.get_mut(at) {
-                let was_promising = candidate.is_promising();
                 candidate.hits += 1;
-                if candidate.is_promising() && !was_promising {
-                    promising.push(candidate.series);
+                if !candidate.is_asked && candidate.is_promising(met_min) {
+                    candidate.is_asked = true;
+                    promising.push(Asked { series: candidate.series, chunks: candidate.chunks });
                 }
             }
         }
@@ -123,13 +141,15 @@ pub(super) struct Borrowing<'b> {
     /// The series to look at; none before that is due.
     candidates: Option<Candidates>,
     /// Series that are to be opened, the last first.
-    asked: Vec<SeriesId>,
+    asked: Vec<Asked>,
     opened: Vec<Opened>,
     /// Numbers of chunks that waited and that a lender has.
     waited: RoaringTreemap,
     /// The directory, once it was looked at.
     directory: Option<Directory>,
     new_bytes: u64,
+    /// Chunks that were looked for.
+    looked_for: u64,
     index_bytes: u64,
     spill: PathBuf,
     pub(super) borrowed: Reused,
@@ -157,6 +177,7 @@ impl<'b> Borrowing<'b> {
             waited: RoaringTreemap::new(),
             directory: None,
             new_bytes: 0,
+            looked_for: 0,
             index_bytes,
             spill: spill.to_owned(),
             borrowed: Reused::default(),
@@ -172,11 +193,12 @@ impl<'b> Borrowing<'b> {
         (next, waiting): (&mut ChunkNumber, &[ChunkEntry]),
     ) -> Result<Option<ChunkNumber>, EngineError> {
         self.look_out(bytes as u64)?;
+        self.looked_for += 1;
         if let Some(number) = self.known(fingerprint)? {
             self.count(bytes);
             return Ok(Some(number));
         }
-        while let Some(lender) = self.promising(fingerprint) {
+        while let Some(lender) = self.promising(fingerprint, !waiting.is_empty()) {
             self.open(lender, next, waiting)?;
             if let Some(number) = self.known(fingerprint)? {
                 self.count(bytes);
@@ -223,7 +245,7 @@ impl<'b> Borrowing<'b> {
             if !is_there || series == self.manifest.series {
                 return Err(EngineError::NoLender { series: name.clone() });
             }
-            self.asked.push(series);
+            self.asked.push(Asked { series, chunks: u64::MAX });
             self.candidates = Some(Candidates::default());
             return Ok(());
         }
@@ -236,10 +258,16 @@ impl<'b> Borrowing<'b> {
     }
 
     /// A series that is likely to have much of what is backed up, given another chunk that was met.
-    fn promising(&mut self, fingerprint: &Fingerprint) -> Option<SeriesId> {
-        let met = self.candidates.as_mut()?.meet(fingerprint);
-        self.asked.extend(met);
-        self.asked.pop().filter(|_| self.opened.len() < OPENED_MAX)
+    fn promising(&mut self, fingerprint: &Fingerprint, is_waiting: bool) -> Option<SeriesId> {
+        let one_in = if is_waiting && self.opened.is_empty() { MET_ONE_IN_WAITING } else { MET_ONE_IN };
+        let met_min = MET_MIN.max(self.looked_for / one_in);
+        self.asked.extend(self.candidates.as_mut()?.meet(fingerprint, met_min));
+        let has_more = |asked: &Asked| {
+            let opened = self.opened.iter().map(|opened| opened.taken.offered).sum::<u64>();
+            self.opened.len() < OPENED_MAX || asked.chunks > opened
+        };
+        let asked = self.asked.pop().filter(has_more)?;
+        Some(asked.series)
     }
 
     /// The number here of a chunk that an opened lender has.
@@ -264,12 +292,7 @@ impl<'b> Borrowing<'b> {
 
     /// Makes a loan of all that a series may lend, and opens an index of what it grants. If that fails with a series
     /// that was not asked for by its name, the backup goes on without it.
-    fn open(
-        &mut self,
-        lender: SeriesId,
-        next: &mut ChunkNumber,
-        waiting: &[ChunkEntry],
-    ) -> Result<(), EngineError> {
+    fn open(&mut self, lender: SeriesId, next: &mut ChunkNumber, waiting: &[ChunkEntry]) -> Result<(), EngineError> {
         match self.try_open(lender, next, waiting) {
             Err(EngineError::Store(error)) if self.run.options.borrow == Borrow::Auto && !error.is_lost_race() => {
                 self.run.hint::<()>(Err(error));
@@ -328,8 +351,8 @@ impl<'b> Borrowing<'b> {
 
     /// An index of those of a series' chunks that lie whole in its containers.
     fn index_of(&self, manifest: &Manifest, numbers: &RoaringTreemap) -> Result<FingerprintIndex, EngineError> {
-        let mut index =
-            FingerprintIndex::open(CachedRun::empty(), self.index_bytes / OPENED_MAX as u64, &self.spill);
+        let index_bytes = (self.index_bytes >> (self.opened.len() + 1).min(32)).max(INDEX_BYTES_MIN);
+        let mut index = FingerprintIndex::open(CachedRun::empty(), index_bytes, &self.spill);
         let chunks = ChunkSource::new(self.run.repository, manifest);
         for (at, record) in chunks.own_records() {
             let answered = record.numbers() & numbers;

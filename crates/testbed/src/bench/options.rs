@@ -162,3 +162,26 @@ pub struct StagesOptions {
     #[command(flatten)]
     pub rounds: Rounds,
 }
+
+/// Options of the benchmark of how everything grows.
+#[derive(Args, Debug)]
+pub struct ScaleOptions {
+    /// Where results go.
+    #[command(flatten)]
+    pub output: Output,
+    /// Sizes of the tree, in GB; with --quick 2.
+    #[arg(long, value_delimiter = ',', value_name = "GB", default_values_t = [10, 100, 1000])]
+    pub gigabytes: Vec<u64>,
+    /// Mean length of a file, bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    pub file_bytes: u64,
+    /// Times that a compressor can make the content smaller, about; the repository has to fit on the disk.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=512))]
+    pub shrink: u64,
+    /// Memory that each command may take, MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 512)]
+    pub memory: u64,
+    /// Folder for the repositories; by default below the build folder.
+    #[arg(long, value_name = "DIR")]
+    pub place: Option<PathBuf>,
+}
