@@ -574,7 +574,7 @@ impl Look {
 
 /// The slots that lie there, by original or copy, whether or not they count.
 pub fn slot_ids(storage: &dyn Storage) -> Result<BTreeSet<KeyId>, StoreError> {
-    Ok(slots_in(&[storage.list(Listing::Keys)?, storage.list(Listing::KeyCopies)?].concat()))
+    Ok(slots_in(&storage.list_both([Listing::Keys, Listing::KeyCopies])?.concat()))
 }
 
 fn slots_in(listed: &[ObjectMeta]) -> BTreeSet<KeyId> {

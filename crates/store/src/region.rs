@@ -75,6 +75,7 @@ impl EncodedRegion {
         let mut payload = Vec::new();
         let codec = encoder.encode_plain(plain, &mut payload).map_err(unable)?;
         encoder.check_plain(codec, &payload, plain).map_err(unable)?;
+        let payload = fitted(payload);
         Ok(Self { codec, bases: Vec::new(), chunks, plain_bytes, payload })
     }
 
@@ -101,6 +102,7 @@ impl EncodedRegion {
         let mut payload = Vec::new();
         let codec = encoder.encode(&bytes, &[plain], &mut payload);
         encoder.check(codec, &bytes, &payload, plain).map_err(unable)?;
+        let payload = fitted(payload);
         Ok(Self { codec, bases: numbers, chunks, plain_bytes, payload })
     }
 
@@ -167,6 +169,15 @@ pub fn split_region<'p>(chunks: &[ChunkEntry], plain: &'p [u8]) -> impl Iterator
         rest = after;
         Some((*chunk, bytes))
     })
+}
+
+/// Gives back the room that an encoder had made for the worst case, where much of it was not needed: encoded regions
+/// wait for others, and are counted by their lengths.
+fn fitted(mut payload: Vec<u8>) -> Vec<u8> {
+    if payload.capacity() / 2 > payload.len() {
+        payload.shrink_to_fit();
+    }
+    payload
 }
 
 /// Checks a region's chunks, and returns the sum of their lengths: at least one, none empty, numbers ascending.

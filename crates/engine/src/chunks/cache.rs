@@ -1,9 +1,47 @@
-//! Decoded regions kept for a while, bounded in bytes.
+//! Indexes of containers and decoded regions, kept for a while, bounded in bytes.
 
 use super::{Address, PlainRegion};
 use crate::parallel::lock;
 use lru::LruCache;
+use siltstone_store::container::ContainerReader;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
+
+/// Bytes that the index of a container takes at most, of content that compresses as most does.
+const INDEX_BYTES: usize = 700 << 10;
+
+/// Indexes of containers kept open: those used last, no more of them than so many, and no more bytes than these usually
+/// take at most. One is kept in any case.
+#[derive(Debug)]
+pub(super) struct OpenContainers {
+    kept: LruCache<usize, Arc<ContainerReader>>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl OpenContainers {
+    pub(super) fn at_most(count: usize) -> Self {
+        let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
+        Self { kept: LruCache::new(count), bytes: 0, bytes_max: count.get().saturating_mul(INDEX_BYTES) }
+    }
+
+    pub(super) fn get(&mut self, container: usize) -> Option<Arc<ContainerReader>> {
+        self.kept.get(&container).cloned()
+    }
+
+    pub(super) fn put(&mut self, container: usize, reader: Arc<ContainerReader>) {
+        self.bytes += reader.memory_bytes();
+        if let Some((_, reader)) = self.kept.push(container, reader) {
+            self.bytes -= reader.memory_bytes();
+        }
+        while self.bytes > self.bytes_max
+            && self.kept.len() > 1
+            && let Some((_, reader)) = self.kept.pop_lru()
+        {
+            self.bytes -= reader.memory_bytes();
+        }
+    }
+}
 
 /// Decoded regions of one source or several: those used last, as many as fit. One larger than the bound is not kept.
 #[derive(Clone, Debug)]

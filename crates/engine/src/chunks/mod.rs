@@ -25,9 +25,8 @@ mod tests;
 use crate::catalog_file::CatalogFile;
 use crate::parallel::lock;
 pub(crate) use cache::RegionCache;
-use cache::RegionsOfSource;
+use cache::{OpenContainers, RegionsOfSource};
 use layout::Layout;
-use lru::LruCache;
 pub(crate) use probe::Probe;
 pub(crate) use resolve::Resolved;
 use roaring::RoaringTreemap;
@@ -40,7 +39,6 @@ use siltstone_store::repository::Repository;
 use siltstone_store::storage::ObjectName;
 use siltstone_store::{ChunkNumber, ChunkRun, SeriesId, StoreError};
 use std::collections::HashSet;
-use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
@@ -79,7 +77,7 @@ pub(crate) struct ChunkSource<'r> {
     repository: &'r Repository,
     series: SeriesId,
     layout: RwLock<Arc<Layout>>,
-    readers: Mutex<LruCache<usize, Arc<ContainerReader>>>,
+    readers: Mutex<OpenContainers>,
     regions: RegionsOfSource,
     /// Regions that a thread decodes now, so that others wait for it.
     decoding: Mutex<HashSet<Address>>,
@@ -118,7 +116,7 @@ impl<'r> ChunkSource<'r> {
             repository,
             series: manifest.series,
             layout: RwLock::new(Arc::new(Layout::default().followed_by(manifest))),
-            readers: Mutex::new(LruCache::new(NonZeroUsize::new(readers).unwrap_or(NonZeroUsize::MIN))),
+            readers: Mutex::new(OpenContainers::at_most(readers)),
             regions: regions.for_source(),
             decoding: Mutex::default(),
             decoded: Condvar::new(),
@@ -258,8 +256,8 @@ impl<'r> ChunkSource<'r> {
 
     /// The index of a container, read once and kept for a while.
     pub(crate) fn reader(&self, container: usize) -> Result<Arc<ContainerReader>, StoreError> {
-        if let Some(reader) = lock(&self.readers).get(&container) {
-            return Ok(reader.clone());
+        if let Some(reader) = lock(&self.readers).get(container) {
+            return Ok(reader);
         }
         let reader = Arc::new(self.open(&self.layout().held[container].clone())?);
         lock(&self.readers).put(container, reader.clone());

@@ -131,6 +131,29 @@ fn what_waits_in_vain_is_stored_in_its_order() {
     machines.assert_sound();
 }
 
+/// Nine series have a little of what a machine begins with; the tenth has all the rest.
+#[test]
+fn the_one_that_has_much_is_asked_after_many_that_have_little() {
+    let mut machines = Machines::new();
+    let (little, parts) = (800_000, 0..9);
+    machines.sandbox.remove("shared");
+    for part in parts.clone() {
+        machines.sandbox.write("part", &noise(800 + part, little));
+        machines.back_up(&format!("part {part}"));
+    }
+    machines.sandbox.remove("part");
+    (0..24).for_each(|file| machines.sandbox.write(&format!("shared/{file}"), &noise(file, SHARED_BYTES / 24)));
+    machines.back_up("much");
+    for part in parts {
+        machines.sandbox.write(&format!("parts/{part}"), &noise(800 + part, little));
+    }
+    let summary = machines.back_up("all");
+    let most = (SHARED_BYTES + 8 * little) as u64;
+    assert!(summary.borrowed.plain_bytes > most - most / 10, "{:?} of {most}", summary.borrowed);
+    assert_eq!(machines.manifest("all").lenders.len(), 9, "eight that have little, and the one");
+    machines.assert_sound();
+}
+
 #[test]
 fn later_backups_go_on_with_what_is_borrowed() {
     let mut machines = Machines::new();
@@ -215,6 +238,21 @@ fn checkpoints_name_what_they_borrow() {
     assert_eq!(machines.loans().len(), 1);
     machines.assert_sound();
     assert_eq!(machines.disk.list(Listing::Loans(machines.manifest("first").series)).expect("listed").len(), 1);
+}
+
+#[test]
+fn a_checkpoint_stores_what_waits() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    machines.sandbox.write("aa", &noise(300, 5 << 20));
+    let every = std::time::Duration::from_secs(1 << 20);
+    let rule = CheckpointRule::DEFAULT.with_every(every).with_bytes(2 << 20).with_bytes_least(1);
+    let options = machines.options("second").with_checkpoint(Some(rule));
+    let summary = machines.try_back_up(&options).expect("a backup");
+    let notices = machines.log.notices();
+    assert!(notices.iter().any(|notice| matches!(notice, Notice::Checkpoint { .. })), "{notices:?}");
+    assert!(summary.borrowed.plain_bytes > SHARED_BYTES as u64 * 9 / 10, "then nothing waits: {:?}", summary.borrowed);
+    machines.assert_sound();
 }
 
 #[test]

@@ -155,6 +155,12 @@ impl ContainerIndex {
         }
         Ok(Self { regions, places })
     }
+
+    /// Returns the memory that it takes, bytes, about.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let chunk_bytes = size_of::<ChunkPlace>() + size_of::<ChunkEntry>();
+        self.regions.len() * size_of::<RegionEntry>() + self.places.len() * chunk_bytes
+    }
 }
 
 fn places(regions: &[RegionEntry]) -> Vec<ChunkPlace> {

@@ -103,6 +103,11 @@ impl ContainerReader {
         Ok(Self { key, record: record.clone(), index, regions: None })
     }
 
+    /// Returns the memory that it takes, bytes, about.
+    pub fn memory_bytes(&self) -> usize {
+        self.index.memory_bytes() + self.regions.as_ref().map_or(0, Vec::capacity)
+    }
+
     /// Opens a container from all its bytes, without a manifest: header, trailer, index and padding are checked.
     ///
     /// # Errors
