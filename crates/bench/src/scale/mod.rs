@@ -1,6 +1,7 @@
-//! How everything grows, `cargo xtask bench scale`: trees of up to ten million files and 1 TB, made while they are read,
-//! are backed up, changed, read here and there, checked and thinned. Time, memory and the repository's own bytes are
-//! told for each size. Content is made so that little of it is stored: speeds are those of everything but compressing.
+//! How everything grows, `cargo xtask bench scale`: trees of up to ten million files and 1 TB, made while they are
+//! read, are backed up, changed, read here and there, checked and thinned. Time, memory and the repository's own bytes
+//! are told for each size. Content is made so that little of it is stored: speeds are those of everything but
+//! compressing.
 
 mod source;
 mod steps;
