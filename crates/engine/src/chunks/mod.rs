@@ -31,9 +31,7 @@ pub(crate) use probe::Probe;
 pub(crate) use resolve::Resolved;
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::MetadataSource;
-use siltstone_store::container::{
-    CONTAINER_BYTES_DEFAULT, ChunkPlace, ContainerKind, ContainerReader, ContainerRecord,
-};
+use siltstone_store::container::{ChunkPlace, ContainerReader, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::ObjectName;
@@ -110,8 +108,6 @@ impl<'r> ChunkSource<'r> {
         readers: usize,
         regions: &RegionCache,
     ) -> Self {
-        let larger = repository.container_bytes(ContainerKind::Data) / CONTAINER_BYTES_DEFAULT;
-        let readers = readers / usize::try_from(larger).unwrap_or(usize::MAX).max(1);
         Self {
             repository,
             series: manifest.series,
