@@ -1,6 +1,6 @@
 //! Benchmarks of the parts, which have the crates to be measured in their own process: `cargo xtask bench chunk`,
-//! `similar`, `stages` and `scale` start this program. Every benchmark is a test first: a time is printed only for a result that
-//! was compared with what it should be.
+//! `similar`, `stages` and `scale` start this program. Every benchmark is a test first: a time is printed only for a
+//! result that was compared with what it should be.
 
 mod chunk;
 mod scale;

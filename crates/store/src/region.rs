@@ -288,6 +288,8 @@ mod tests {
     fn text_shrinks_and_noise_is_stored_raw() {
         let text = b"silt settles, stone stays. ".repeat(1000);
         let region = encode(&[text.len()], &text).unwrap();
+        let room = region.payload.capacity();
+        assert!(room < 2 * region.payload.len(), "{room} for {}", region.payload.len());
         assert_eq!(region.codec, Codec::Zstd);
         assert!(region.payload.len() < text.len() / 50);
         assert_eq!(decode(region).unwrap(), text);

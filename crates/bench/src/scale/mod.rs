@@ -18,10 +18,10 @@ use siltstone_testbed::workspace;
 use std::path::Path;
 use std::process::Command;
 use steps::Step;
-pub(crate) use steps::StepOptions;
+pub(crate) use steps::{StepOptions, run as step};
 
 /// Commands, in this order, on each repository.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step::First,
     Step::Unchanged,
     Step::Changed,
@@ -33,14 +33,10 @@ const STEPS: [Step; 11] = [
     Step::Forget,
     Step::Maintain,
     Step::Cold,
+    Step::Newest,
 ];
 const COLUMNS: &str = "files logical_gb step seconds cpu_seconds peak_mib read_gb new_chunks chunks data_mb \
     metadata_mb manifest_mb cache_mb objects";
-
-/// Runs one command: what [`run`] starts.
-pub(super) fn step(options: &StepOptions) -> Result<()> {
-    steps::run(options)
-}
 
 /// Runs the benchmark and prints its table.
 pub(super) fn run(options: &ScaleOptions) -> Result<()> {
@@ -70,7 +66,9 @@ pub(super) fn run(options: &ScaleOptions) -> Result<()> {
         format!("files of {} bytes on average, one of ten large; one of a hundred changes", options.file_bytes),
         format!("content repeats itself so that a compressor makes about 1/{} of it", options.shrink),
         format!("memory asked for: {} MiB; each command is a process of its own", options.memory),
-        "cold: a backup by a machine that has no cache of this repository".to_owned(),
+        "seconds: opening the repository included, and comparing what was read or restored with the source".to_owned(),
+        "forget: all snapshots but the newest; cold: a backup by a machine that has no cache of this repository"
+            .to_owned(),
     ];
     options.output.publish("scale", &table_of(COLUMNS, &rows).to_string(), &rows, &notes, work.path())
 }

@@ -13,11 +13,12 @@ use std::io;
 
 /// The folder that holds the tree.
 pub(super) const ROOT: &str = "tree";
-/// Files in a folder, and folders in a folder.
+/// Files in a folder.
 pub(super) const FILES_IN_FOLDER: u64 = 1000;
+/// Folders of files in a folder.
 const FOLDERS_IN_FOLDER: u64 = 100;
-/// Of so many files one changes from a version to the next.
-pub(super) const CHANGING: u64 = 100;
+/// Number of files of which one changes from a version to the next.
+const CHANGING: u64 = 100;
 /// Bytes that an edit puts into the middle of a file.
 const EDIT_BYTES: u64 = 700;
 /// Content comes in blocks of this length, each of which repeats some random bytes.
@@ -56,11 +57,16 @@ impl Tree {
         File { tree: self, number, changes: (1..=version).filter(|&version| changes(number, version)).count() as u64 }
     }
 
-    /// Returns all entries of a version, for a backup. `base` is the snapshot of the version before it, where there is
-    /// one; of the same version, if `is_same`.
-    pub(super) fn entries(self, version: u64, base: Option<SnapshotId>, is_same: bool) -> DescribedEntries {
-        let entries = Entries { tree: self, version, is_same, next: 0, folders_given: 0, has_base: base.is_some() };
-        DescribedEntries { entries: Box::new(entries), base }
+    /// Returns all entries of a version, for a backup. `base` is the snapshot before it, with its version.
+    pub(super) fn entries(self, version: u64, base: Option<(SnapshotId, u64)>) -> DescribedEntries {
+        let (id, before) = base.unzip();
+        let entries = Entries { tree: self, version, before, next: 0, folders_given: 0 };
+        DescribedEntries { entries: Box::new(entries), base: id }
+    }
+
+    /// Tells whether a file is the same in both versions.
+    pub(super) fn is_same(self, number: u64, version: u64, other: u64) -> bool {
+        self.file(number, version).changes == self.file(number, other).changes
     }
 }
 
@@ -135,8 +141,8 @@ fn upper_path(upper: u64) -> String {
 struct Entries {
     tree: Tree,
     version: u64,
-    is_same: bool,
-    has_base: bool,
+    /// Version of the snapshot before, if there is one.
+    before: Option<u64>,
     /// Number of the next file.
     next: u64,
     /// Folders above the next file that were given: the root, one of many folders, one of many files.
@@ -161,7 +167,7 @@ impl EntrySource for Entries {
             return Ok(Some(SourceItem::Entry(directory(&path)?)));
         }
         let file = self.tree.file(self.next, self.version);
-        let is_unchanged = self.has_base && (self.is_same || !changes(self.next, self.version));
+        let is_unchanged = self.before.is_some_and(|before| self.tree.is_same(self.next, self.version, before));
         self.next += 1;
         if self.next.is_multiple_of(FILES_IN_FOLDER) {
             self.folders_given = if self.next.is_multiple_of(FILES_IN_FOLDER * FOLDERS_IN_FOLDER) { 1 } else { 2 };
@@ -186,8 +192,15 @@ impl FileContent for File {
 }
 
 impl File {
+    /// Tells whether these bytes are its content.
+    pub(super) fn is(self, bytes: &[u8]) -> io::Result<bool> {
+        let mut wanted = vec![0; bytes.len() + 1];
+        let count = self.reader().read(&mut wanted)?;
+        Ok(wanted[..count] == *bytes)
+    }
+
     /// Returns a reader of its content from the front.
-    pub(super) fn reader(self) -> Reader {
+    fn reader(self) -> Reader {
         let (parts, bytes) = (self.parts().into_iter(), self.bytes());
         let none = Part { seed: 0, from: 0, bytes: 0 };
         Reader { shrink: self.tree.shrink, parts, part: none, untold: Some(bytes).filter(|&bytes| bytes > 0) }
@@ -195,7 +208,7 @@ impl File {
 }
 
 /// Makes a file's content from front to back.
-pub(super) struct Reader {
+struct Reader {
     shrink: u64,
     parts: std::vec::IntoIter<Part>,
     part: Part,
@@ -268,6 +281,8 @@ mod tests {
         assert_eq!(of(1, 0), of(1, 0));
         assert_ne!(of(1, 0), of(2, 0));
         assert_eq!(of(2, 0), of(2, 1), "the first version changes number 1");
+        assert_eq!([1, 2].map(|number| TREE.is_same(number, 0, 1)), [false, true]);
+        assert!(TREE.file(2, 1).is(&of(2, 0)).unwrap() && !TREE.file(1, 1).is(&of(1, 0)).unwrap());
         let (before, after) = (of(1, 0), of(1, 1));
         let middle = before.len() / 2;
         assert_eq!(before[..middle], after[..middle]);
@@ -295,7 +310,7 @@ mod tests {
 
     #[test]
     fn entries_come_in_the_order_of_the_catalog() {
-        let mut entries = TREE.entries(0, None, false).entries;
+        let mut entries = TREE.entries(0, None).entries;
         let (mut last, mut files, mut folders) = (None::<EntryPath>, 0, 0);
         while let Some(SourceItem::Entry(entry)) = entries.next_item().unwrap() {
             assert!(last.as_ref().is_none_or(|last| *last < entry.path));

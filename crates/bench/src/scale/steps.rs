@@ -1,10 +1,9 @@
 //! One command on the repository, in a process of its own, so that its memory is its own.
 
-use super::source::{CHANGING, FILES_IN_FOLDER, ROOT, Tree};
+use super::source::{FILES_IN_FOLDER, ROOT, Tree};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use siltstone_engine::backup::source::ContentReader;
 use siltstone_engine::backup::{BackupOptions, Source, default_chunker};
 use siltstone_engine::check::CheckOptions;
 use siltstone_engine::forget::{ForgetOptions, SnapshotSelection};
@@ -37,7 +36,7 @@ pub(super) enum Step {
     Init,
     /// The first version of the tree.
     First,
-    /// The same once more.
+    /// Nothing changed since the first.
     Unchanged,
     /// The second version, in which one of a hundred files differs.
     Changed,
@@ -53,7 +52,7 @@ pub(super) enum Step {
     Restore,
     /// A check of the structure.
     Check,
-    /// The oldest snapshot goes.
+    /// All snapshots go but the newest, and with them what it lacks.
     Forget,
     /// Maintenance, with nothing to do.
     Maintain,
@@ -112,13 +111,12 @@ fn act(acting: &Acting<'_>, step: Step) -> Result<Value> {
     let session = acting.session;
     match step {
         Step::Init => Ok(json!({})),
-        Step::First => acting.back_up(0, false),
-        Step::Unchanged => acting.back_up(0, true),
-        Step::Changed => acting.back_up(1, false),
-        Step::Cold => acting.back_up(2, false),
+        Step::First | Step::Unchanged => acting.back_up(0),
+        Step::Changed => acting.back_up(1),
+        Step::Cold => acting.back_up(2),
         Step::Snapshots => Ok(json!({ "snapshots": session.snapshots(&SnapshotFilter::default())?.len() })),
-        Step::Newest => acting.read_sample(&acting.newest()?, 1),
-        Step::Oldest => acting.read_sample(&acting.snapshots()?[0], 0),
+        Step::Newest => acting.read_sample(&acting.newest()?),
+        Step::Oldest => acting.read_sample(&acting.snapshots()?[0]),
         Step::Restore => acting.restore_folder(),
         Step::Check => {
             let report = session.check(&CheckOptions::default())?;
@@ -126,9 +124,11 @@ fn act(acting: &Acting<'_>, step: Step) -> Result<Value> {
             Ok(json!({ "containers": report.containers }))
         }
         Step::Forget => {
-            let oldest = acting.snapshots()?[0].key();
-            let plan = session.plan_forget(SnapshotSelection::Given(vec![oldest]), &ForgetOptions::default())?;
+            let mut keys: Vec<_> = acting.snapshots()?.iter().map(SnapshotView::key).collect();
+            keys.pop();
+            let plan = session.plan_forget(SnapshotSelection::Given(keys), &ForgetOptions::default())?;
             let summary = session.execute(&plan)?;
+            ensure!(summary.bytes_returned() > 0, "{summary:?}");
             Ok(json!({ "returned_bytes": summary.bytes_returned() }))
         }
         Step::Maintain => {
@@ -147,20 +147,18 @@ impl Acting<'_> {
         self.snapshots()?.pop().context("there is a snapshot")
     }
 
-    fn back_up(&self, version: u64, is_same: bool) -> Result<Value> {
-        let base = self.snapshots()?.last().map(|view| view.snapshot.id);
-        let entries = self.tree.entries(version, base, is_same);
-        let source = Source::Entries { paths: vec![format!("/{ROOT}").into_bytes()], entries };
+    fn back_up(&self, version: u64) -> Result<Value> {
+        let base = self.snapshots()?.pop().map(|view| Ok::<_, anyhow::Error>((view.snapshot.id, version_of(&view)?)));
+        let base = base.transpose()?;
+        let source =
+            Source::Entries { paths: vec![format!("/{ROOT}").into_bytes()], entries: self.tree.entries(version, base) };
         let options = BackupOptions::default().with_series(Some(SERIES.to_owned()));
-        let summary = self.session.backup(source, &options)?;
+        let summary = self.session.backup(source, &options.with_tags(vec![version.to_string()]))?;
         let statistics = &summary.statistics;
         ensure!(statistics.files == self.tree.files && statistics.problems == 0, "{statistics:?}");
-        let expected = match (is_same, base) {
-            (true, _) => self.tree.files,
-            (_, None) => 0,
-            (_, Some(_)) => self.tree.files - changing(self.tree.files, version),
-        };
-        ensure!(statistics.files_unchanged == expected, "{statistics:?}");
+        let is_unchanged = |number: &u64| base.is_some_and(|(_, before)| self.tree.is_same(*number, version, before));
+        let unchanged = (0..self.tree.files).filter(is_unchanged).count() as u64;
+        ensure!(statistics.files_unchanged == unchanged, "{unchanged} unchanged, but {statistics:?}");
         Ok(json!({
             "logical_bytes": statistics.logical_bytes,
             "read_bytes": statistics.read_bytes,
@@ -170,17 +168,15 @@ impl Acting<'_> {
     }
 
     /// Reads files here and there and compares them with the source.
-    fn read_sample(&self, view: &SnapshotView, version: u64) -> Result<Value> {
-        let files = self.session.files(view)?;
+    fn read_sample(&self, view: &SnapshotView) -> Result<Value> {
+        let (files, version) = (self.session.files(view)?, version_of(view)?);
         let mut sequence = Sequence::new(9);
         let mut bytes = 0;
         for _ in 0..SAMPLE_FILES {
             let file = self.tree.file(sequence.below(self.tree.files), version);
             let mut found = Vec::new();
             files.file(&EntryPath::new(file.path())?)?.read_to_end(&mut found)?;
-            let mut wanted = vec![0; found.len() + 1];
-            let count = file.reader().read(&mut wanted)?;
-            ensure!(wanted[..count] == found, "{} differs", file.path());
+            ensure!(file.is(&found)?, "{} differs", file.path());
             bytes += found.len() as u64;
         }
         Ok(json!({ "read_bytes": bytes }))
@@ -188,30 +184,28 @@ impl Acting<'_> {
 
     /// Restores the folder in the middle of the tree, and compares.
     fn restore_folder(&self) -> Result<Value> {
+        let view = self.newest()?;
+        let version = version_of(&view)?;
         let first = self.tree.files / 2 / FILES_IN_FOLDER * FILES_IN_FOLDER;
-        let path = self.tree.file(first, 0).path();
+        let path = self.tree.file(first, version).path();
         let (folder, _) = path.rsplit_once('/').context("it has a folder")?;
         let target = self.folder.join("restored");
         let options = RestoreOptions::new(&target).with_below(Some(EntryPath::new(folder)?));
-        let summary = self.session.restore(&self.newest()?, &options)?;
+        let summary = self.session.restore(&view, &options)?;
         for number in first..(first + FILES_IN_FOLDER).min(self.tree.files) {
-            let file = self.tree.file(number, 1);
+            let file = self.tree.file(number, version);
             let path = file.path();
             let (_, name) = path.rsplit_once('/').context("it has a name")?;
-            let found = fs::read(target.join(name))?;
-            let mut wanted = vec![0; found.len() + 1];
-            let count = file.reader().read(&mut wanted)?;
-            ensure!(wanted[..count] == found, "{path} differs");
+            ensure!(file.is(&fs::read(target.join(name))?)?, "{path} differs");
         }
         fs::remove_dir_all(&target)?;
         Ok(json!({ "read_bytes": summary.bytes_restored }))
     }
 }
 
-/// Files that a version changes, of this many.
-fn changing(files: u64, version: u64) -> u64 {
-    let remainder = version % CHANGING;
-    files / CHANGING + u64::from(files % CHANGING > remainder)
+/// Version of the tree that a snapshot is of: its tag.
+fn version_of(view: &SnapshotView) -> Result<u64> {
+    Ok(view.snapshot.tags.first().context("a snapshot names its version")?.parse()?)
 }
 
 /// Adds the repository's bytes by kind, and those of the cache.

@@ -152,6 +152,8 @@ impl Regions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chunks::ChunkSource;
+    use crate::chunks::testing::{Bench, noise};
 
     fn address(region: usize) -> Address {
         Address { container: 0, region }
@@ -159,6 +161,28 @@ mod tests {
 
     fn bytes(cache: &RegionCache) -> usize {
         lock(&cache.0).bytes
+    }
+
+    #[test]
+    fn indexes_are_kept_up_to_their_bytes_however_few_they_are() {
+        let mut bench = Bench::new((0..4).map(|number| (number, noise(number, 500))));
+        for number in 0..4 {
+            let region = bench.region(&[number], &[]);
+            bench.container(&[region]);
+        }
+        let chunks = ChunkSource::new(&bench.repository, &bench.manifest);
+        let readers: Vec<_> = (0..4).map(|container| chunks.reader(container).expect("an index")).collect();
+        let each = readers[0].memory_bytes();
+        let mut open = OpenContainers { bytes_max: 2 * each + each / 2, ..OpenContainers::at_most(3) };
+        for (container, reader) in readers.iter().enumerate() {
+            open.put(container, reader.clone());
+        }
+        open.put(3, readers[3].clone());
+        let is_kept = [0, 1, 2, 3].map(|container| open.get(container).is_some());
+        assert_eq!((is_kept, open.bytes), ([false, false, true, true], 2 * each));
+        open.bytes_max = 0;
+        open.put(0, readers[0].clone());
+        assert_eq!((open.kept.len(), open.bytes), (1, each), "one is kept in any case");
     }
 
     #[test]

@@ -224,14 +224,17 @@ fn what_is_lent_outlives_the_lender_and_goes_with_the_last_who_needs_it() {
     assert!(claimed_chunks(&repository, repository.keys().series_id("first")).expect("listed").is_empty());
 }
 
+fn every_two_mebibytes() -> CheckpointRule {
+    let every = std::time::Duration::from_secs(1 << 20);
+    CheckpointRule::DEFAULT.with_every(every).with_bytes(2 << 20).with_bytes_least(1)
+}
+
 #[test]
 fn checkpoints_name_what_they_borrow() {
     let mut machines = Machines::new();
     machines.back_up("first");
     machines.sandbox.write("zz", &noise(300, 8 << 20));
-    let every = std::time::Duration::from_secs(1 << 20);
-    let rule = CheckpointRule::DEFAULT.with_every(every).with_bytes(2 << 20).with_bytes_least(1);
-    let options = machines.options("second").with_checkpoint(Some(rule));
+    let options = machines.options("second").with_checkpoint(Some(every_two_mebibytes()));
     let summary = machines.try_back_up(&options).expect("a backup");
     assert!(machines.log.notices().iter().any(|notice| matches!(notice, Notice::Checkpoint { .. })));
     assert!(summary.borrowed.chunks > 0);
@@ -245,9 +248,7 @@ fn a_checkpoint_stores_what_waits() {
     let mut machines = Machines::new();
     machines.back_up("first");
     machines.sandbox.write("aa", &noise(300, 5 << 20));
-    let every = std::time::Duration::from_secs(1 << 20);
-    let rule = CheckpointRule::DEFAULT.with_every(every).with_bytes(2 << 20).with_bytes_least(1);
-    let options = machines.options("second").with_checkpoint(Some(rule));
+    let options = machines.options("second").with_checkpoint(Some(every_two_mebibytes()));
     let summary = machines.try_back_up(&options).expect("a backup");
     let notices = machines.log.notices();
     assert!(notices.iter().any(|notice| matches!(notice, Notice::Checkpoint { .. })), "{notices:?}");
