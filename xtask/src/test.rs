@@ -13,7 +13,8 @@ use std::thread;
 /// Option: how much.
 #[derive(Args, Default)]
 pub(crate) struct Options {
-    /// Every order of two writers' calls, of which otherwise one in four with two changes is run; takes much longer.
+    /// Every order of two writers' calls, of which otherwise one in four with two changes is run, and more fates of
+    /// writes that were interrupted; takes much longer.
     #[arg(long)]
     full: bool,
 }

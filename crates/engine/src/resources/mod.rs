@@ -11,7 +11,7 @@ use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Memory to stay below, bytes, unless said otherwise.
 pub const MEMORY_BYTES_DEFAULT: u64 = 512 << 20;
@@ -115,7 +115,8 @@ impl fmt::Debug for Resources {
     }
 }
 
-/// Cores that this process may use.
+/// Cores that this process may use. Asking reads files of the kernel, so it is done once.
 fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    *CORES
 }

@@ -119,12 +119,19 @@ impl History {
                 bases.extend(answered.map(|number| (number, region.bases.clone())));
             }
         }
-        bases.keys().map(|number| depth(*number, &bases)).max().unwrap_or(0)
+        let mut known = HashMap::new();
+        bases.keys().map(|number| depth(*number, &bases, &mut known)).max().unwrap_or(0)
     }
 }
 
-fn depth(number: u64, bases: &HashMap<u64, Vec<ChunkNumber>>) -> u32 {
-    bases[&number].iter().map(|base| depth(base.0, bases) + 1).max().unwrap_or(0)
+/// Deltas between a chunk and what it hangs on; `known` keeps those of chunks, for many hang on the same.
+fn depth(number: u64, bases: &HashMap<u64, Vec<ChunkNumber>>, known: &mut HashMap<u64, u32>) -> u32 {
+    if let Some(depth) = known.get(&number) {
+        return *depth;
+    }
+    let deepest = bases[&number].iter().map(|base| depth(base.0, bases, known) + 1).max().unwrap_or(0);
+    known.insert(number, deepest);
+    deepest
 }
 
 fn is_rebuilt(notice: &Notice) -> bool {
