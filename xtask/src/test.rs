@@ -14,7 +14,7 @@ use std::thread;
 #[derive(Args, Default)]
 pub(crate) struct Options {
     /// Every order of two writers' calls, of which otherwise one in four with two changes is run, and more fates of
-    /// writes that were interrupted; takes much longer.
+    /// writes that were pending when the power went; takes much longer.
     #[arg(long)]
     full: bool,
 }

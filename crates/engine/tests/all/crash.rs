@@ -4,8 +4,9 @@
 //! left.
 //!
 //! Every write is hit, none sampled: the sources are small, so that a run makes some ten writes. Sampled are the fates
-//! of writes that were pending when the power went: the two extremes and a random draw, with `cargo xtask test --full`
-//! more; the store's own tests draw more. Ends of one run that are the same disk are looked at once.
+//! of writes that were pending when the power went: the two extremes and a random draw per loss of power (with `cargo
+//! xtask test --full` two), one extreme and a draw where a write failed before; the store's own tests draw more. Ends of
+//! one run that are the same disk are looked at once.
 
 use crate::common::faults::{Found, at_every_write, copy, writes_of};
 use crate::common::scene::Scene;

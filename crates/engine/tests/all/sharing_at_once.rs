@@ -1,7 +1,7 @@
 //! Whole commands at both ends of a loan, beside each other in random orders of their calls, some of them killed: no
 //! snapshot of any series ever loses a chunk, and what nobody needs any more goes with the next maintenance.
 
-use crate::common::faults::copy;
+use crate::common::faults::{copy, is_full};
 use crate::common::scene::Scene;
 use crate::common::{PASSWORD, noise, resources};
 use siltstone_engine::EngineError;
@@ -63,8 +63,7 @@ impl Lent {
 
     /// Runs commands beside each other. `taken` are the snapshots that they remove; all others must be there.
     fn beside<const ACTORS: usize>(&self, commands: [Command<'_>; ACTORS], taken: &[SnapshotId]) {
-        let is_full = std::env::var_os("SILTSTONE_FULL").is_some();
-        explore_at_random(BOUNDS, SCHEDULES[usize::from(is_full)], |schedule| {
+        explore_at_random(BOUNDS, SCHEDULES[usize::from(is_full())], |schedule| {
             let disk = copy(&self.scene.disk);
             let results = run(schedule, &disk, commands);
             let story = || format!("they ended in {results:?}, under this schedule:\n{}", schedule.story());
