@@ -1,23 +1,22 @@
-//! Open files, and reading ahead of whoever reads one from front to back.
+//! Open files, and where each is being read.
 
 use crate::snapshots::lock;
-use siltstone_engine::file_reader::FileReader;
+use siltstone_engine::EngineError;
+use siltstone_engine::file_reader::{FileReader, SnapshotReader};
+use siltstone_store::catalog::{Entry, EntryPath};
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::Mutex;
 
-/// Bytes of a file that are decoded before they are asked for, at most.
-const AHEAD_BYTES_MAX: u64 = 8 << 20;
 /// Requests for bytes that follow each other, after which the next ones are expected.
 const STREAK_MIN: u32 = 2;
 /// Bytes by which requests may come out of their order: the kernel sends several at once.
 const DISORDER_BYTES: u64 = 1 << 20;
-/// Files that wait to be read ahead.
-const WAITING_MAX: usize = 16;
 
 /// A file that is open.
 pub(crate) struct OpenFile {
+    /// The snapshot it is of.
+    pub(crate) snapshot: SnapshotReader<'static>,
+    pub(crate) path: EntryPath,
     reader: FileReader<'static>,
     reading: Mutex<Reading>,
 }
@@ -33,8 +32,10 @@ struct Reading {
 }
 
 impl OpenFile {
-    pub(crate) fn new(reader: FileReader<'static>) -> Self {
-        Self { reader, reading: Mutex::default() }
+    /// Opens the file that an entry of the snapshot stands for.
+    pub(crate) fn new(snapshot: SnapshotReader<'static>, entry: &Entry) -> Result<Self, EngineError> {
+        let reader = snapshot.open_file(entry)?;
+        Ok(Self { snapshot, path: entry.path.clone(), reader, reading: Mutex::default() })
     }
 
     /// Reads up to so many bytes, fewer at the end of the file.
@@ -44,6 +45,18 @@ impl OpenFile {
         let count = self.reader.read_at(offset, &mut buffer)?;
         buffer.truncate(count);
         Ok(buffer)
+    }
+
+    /// Notes that somebody reads this part; returns the one to decode before it is asked for, of `ahead` bytes or fewer.
+    pub(crate) fn note(&self, offset: u64, bytes: u32, ahead: u64) -> Option<(u64, u64)> {
+        let end = offset.saturating_add(u64::from(bytes));
+        let next = lock(&self.reading).note(offset, end, ahead);
+        next.filter(|(from, _)| *from < self.reader.size())
+    }
+
+    /// Decodes a part, so that who reads it next finds it decoded.
+    pub(crate) fn prepare(&self, from: u64, to: u64) {
+        self.reader.prepare(from, to);
     }
 }
 
@@ -66,49 +79,6 @@ impl Reading {
         let (from, to) = (self.prepared, self.end.saturating_add(ahead));
         self.prepared = to;
         Some((from, to))
-    }
-}
-
-struct Job {
-    file: Arc<OpenFile>,
-    from: u64,
-    to: u64,
-}
-
-/// Threads that decode what will be read.
-pub(crate) struct ReadAhead {
-    jobs: SyncSender<Job>,
-    bytes: u64,
-}
-
-impl ReadAhead {
-    /// Starts so many threads, which go when this does. What is decoded ahead of one reader takes at most so much memory.
-    pub(crate) fn start(threads: usize, memory_bytes: usize) -> io::Result<Self> {
-        let (jobs, waiting) = sync_channel(WAITING_MAX);
-        let waiting = Arc::new(Mutex::new(waiting));
-        for _ in 0..threads {
-            let waiting = waiting.clone();
-            thread::Builder::new().name("read-ahead".into()).spawn(move || work(&waiting))?;
-        }
-        Ok(Self { jobs, bytes: AHEAD_BYTES_MAX.min(memory_bytes as u64) })
-    }
-
-    /// Notes that somebody reads this part of a file.
-    pub(crate) fn follow(&self, file: &Arc<OpenFile>, offset: u64, bytes: u32) {
-        let end = offset.saturating_add(u64::from(bytes));
-        let Some((from, to)) = lock(&file.reading).note(offset, end, self.bytes) else { return };
-        if from < file.reader.size() {
-            // Where nobody has time for it, whoever reads decodes.
-            let _ = self.jobs.try_send(Job { file: file.clone(), from, to });
-        }
-    }
-}
-
-fn work(waiting: &Mutex<Receiver<Job>>) {
-    loop {
-        let job = lock(waiting).recv();
-        let Ok(Job { file, from, to }) = job else { return };
-        file.reader.prepare(from, to);
     }
 }
 

@@ -1,7 +1,8 @@
 //! The answers to the kernel's questions.
 
+use crate::ahead::ReadAhead;
 use crate::attributes::{Attributes, kind_of};
-use crate::content::{OpenFile, ReadAhead};
+use crate::content::OpenFile;
 use crate::folders::Place;
 use crate::listing::{Listed, OpenDirectory};
 use crate::nodes::{Node, Nodes, Top, number_of_top};
@@ -196,8 +197,8 @@ impl Snapshots {
         }
         let Node::Entry { top, path, .. } = self.node(number)? else { return Err(Errno::EISDIR) };
         let entry = self.entry(number.0, &top, &path)?;
-        let opened = self.catalogue.reader(&top.snapshot).and_then(|reader| reader.open_file(&entry));
-        let file = Arc::new(OpenFile::new(opened.map_err(|error| self.errno(path.as_bytes(), &error))?));
+        let opened = self.catalogue.reader(&top.snapshot).and_then(|snapshot| OpenFile::new(snapshot, &entry));
+        let file = Arc::new(opened.map_err(|error| self.errno(path.as_bytes(), &error))?);
         Ok(lock(&self.files).get_or_insert(number.0, || file).clone())
     }
 
@@ -205,11 +206,7 @@ impl Snapshots {
         let file = self.file(number)?;
         self.read_ahead.follow(&file, offset, bytes);
         file.read(offset, bytes).map_err(|error| {
-            let path = match self.nodes.get(number.0) {
-                Some(Node::Entry { path, .. }) => path.into_bytes(),
-                _ => Vec::new(),
-            };
-            self.told.once(format!("/{}: {error}", path.escape_ascii()));
+            self.told.once(format!("/{}: {error}", file.path.as_bytes().escape_ascii()));
             Errno::EIO
         })
     }

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+mod ahead;
 mod attributes;
 mod content;
 mod error;

@@ -24,6 +24,7 @@ pub mod distance;
 pub mod edit;
 pub mod install;
 pub mod json;
+pub mod kopia;
 pub mod machine;
 pub mod minio;
 pub mod program;

@@ -1,10 +1,11 @@
 //! The backup programs, each behind the same few verbs, with settings chosen to be fair: encrypted repositories, a
 //! cache of their own, the compression each recommends (zstd level 3 for borg, whose default is lz4), passwords from
 //! the environment, and nothing that asks. A snapshot is named by a label: a tag for `silt` and restic, the archive's
-//! name for borg.
+//! name for borg, a tag of the name [`LABEL`] for kopia.
 
 use crate::install;
 use crate::json::number_of;
+use crate::kopia::{self, Kopia};
 use crate::program::{self, Cost};
 use crate::tree;
 use crate::workspace::{self, Build};
@@ -18,6 +19,9 @@ use std::process::Command;
 
 /// The password of all repositories made here.
 pub const PASSWORD: &str = "correct horse battery staple";
+
+/// Name of the tag of kopia that a label is the value of.
+const LABEL: &str = "label";
 
 /// A place other than a folder, where a repository lies.
 #[derive(Clone, Debug)]
@@ -54,12 +58,14 @@ impl Place {
 pub enum Name {
     /// This project's.
     Silt,
-    /// The peer written in Go.
+    /// A peer written in Go.
     Restic,
     /// The peer written in Rust, whose repositories are those of restic.
     Rustic,
     /// The peer written in Python and C.
     Borg,
+    /// Another peer written in Go.
+    Kopia,
 }
 
 /// Trust of a backup in what the file system says of unchanged files.
@@ -106,18 +112,19 @@ impl Name {
             Self::Restic => "restic",
             Self::Rustic => "rustic",
             Self::Borg => "borg",
+            Self::Kopia => "kopia",
         }
     }
 }
 
 impl Tool {
-    /// Builds or installs it as need be; rustic, which takes many minutes to compile, has to be there.
+    /// Builds or installs it as need be; rustic and kopia, which take many minutes to compile, have to be there.
     pub fn prepare(name: Name) -> Result<Self> {
         match name {
             Name::Silt => return Self::silt(Build::Release),
             Name::Restic => install::ensure_program(install::RESTIC)?,
             Name::Borg => install::ensure_program(install::BORG)?,
-            Name::Rustic => {}
+            Name::Rustic | Name::Kopia => {}
         }
         let how = if name == Name::Rustic { ": `cargo install --locked rustic-rs` does that" } else { "" };
         Self::found(name)?.with_context(|| format!("{} is not installed{how}", name.text()))
@@ -162,17 +169,22 @@ impl Tool {
 
     /// Makes a new repository at another place; what this machine keeps of it lies below `folder`.
     pub fn init_at(&self, place: Place, folder: &Path) -> Result<Repository> {
-        ensure!(self.name != Name::Borg, "borg knows no such places");
+        ensure!(!matches!(self.name, Name::Borg | Name::Kopia), "{} is told of no such places", self.name.text());
         self.made(folder, Some(place))
     }
 
     fn made(&self, folder: &Path, place: Option<Place>) -> Result<Repository> {
         fs::create_dir_all(folder)?;
         let repository = Repository { tool: self.clone(), folder: folder.to_path_buf(), place };
+        if self.name == Name::Kopia {
+            Kopia::init(&self.program, folder)?;
+            return Ok(repository);
+        }
         let mut command = repository.command();
         match self.name {
             Name::Silt | Name::Restic | Name::Rustic => command.arg("init"),
             Name::Borg => command.args(["init", "--encryption", "repokey-blake2"]).arg(repository.path()),
+            Name::Kopia => unreachable!("it was made above"),
         };
         if self.settings.hashes_quickly {
             command.args(["--kdf-memory", "64K", "--kdf-passes", "1", "--kdf-lanes", "1"]);
@@ -208,6 +220,7 @@ impl Repository {
 
     /// A copy of it, cache and all, as it is now; below `folder`, where nothing is yet.
     pub fn copied_to(&self, folder: &Path) -> Result<Self> {
+        ensure!(self.name() != Name::Kopia, "the settings of kopia name the folder of its repository");
         tree::copy(&self.folder, folder)?;
         Ok(self.at(folder))
     }
@@ -221,6 +234,9 @@ impl Repository {
 
     /// The tool with its environment set, waiting for its verb.
     pub fn command(&self) -> Command {
+        if self.tool.name == Name::Kopia {
+            return self.kopia().keeper_command();
+        }
         let mut command = Command::new(&self.tool.program);
         let cache = self.folder.join("cache");
         command.envs(self.place.iter().flat_map(|place| place.variables.iter().map(|(name, value)| (name, value))));
@@ -245,6 +261,7 @@ impl Repository {
                 .env("BORG_PASSPHRASE", PASSWORD)
                 .env("BORG_BASE_DIR", cache)
                 .env("BORG_RELOCATED_REPO_ACCESS_IS_OK", "yes"),
+            Name::Kopia => unreachable!("its command was made above"),
         };
         command
     }
@@ -265,6 +282,12 @@ impl Repository {
                 let cache = if everything { "rechunk,ctime" } else { "ctime,size,inode" };
                 command.args(["create", "--compression", "zstd,3", "--files-cache", cache]);
                 command.arg(self.archive(label));
+            }
+            Name::Kopia => {
+                command.args(["snapshot", "create", "--no-progress", "--tags", &format!("{LABEL}:{label}")]);
+                if everything {
+                    command.arg("--force-hash=100");
+                }
             }
         }
         if self.tool.settings.says_json {
@@ -291,6 +314,13 @@ impl Repository {
             Name::Rustic => drop(command.arg("restore").arg(self.snapshot_id(label)?).arg(target)),
             Name::Borg => {
                 command.arg("extract").arg(self.archive(label)).current_dir(target);
+            }
+            Name::Kopia => {
+                let snapshot = self.snapshot_of(label)?;
+                let source = snapshot["source"]["path"].as_str().context("a snapshot without a source")?;
+                let place = restored_place(Path::new(source), target)?;
+                fs::create_dir_all(place.parent().context("it lies below the target")?)?;
+                command.arg("restore").arg(id_of(&snapshot)?).arg(place);
             }
         }
         if self.tool.settings.says_json {
@@ -342,6 +372,7 @@ impl Repository {
             // Otherwise it deletes a day later.
             Name::Rustic => command.args(["forget", "--prune", "--instant-delete"]).args(self.snapshot_ids(labels)?),
             Name::Borg => command.arg("delete").arg(self.path()).args(labels),
+            Name::Kopia => command.args(kopia::DELETE).args(self.snapshot_ids(labels)?),
         };
         Ok(command)
     }
@@ -352,6 +383,7 @@ impl Repository {
         match self.tool.name {
             Name::Silt | Name::Restic | Name::Rustic => Ok(cost),
             Name::Borg => Ok(cost.then(program::measured(self.command().arg("compact").arg(self.path()))?)),
+            Name::Kopia => Ok(cost.then(program::measured(self.command().args(kopia::GIVE_BACK))?)),
         }
     }
 
@@ -375,29 +407,34 @@ impl Repository {
         let label = |snapshot: &Value| match self.tool.name {
             Name::Silt | Name::Restic | Name::Rustic => snapshot["tags"][0].as_str().map(str::to_owned),
             Name::Borg => snapshot["name"].as_str().map(str::to_owned),
+            Name::Kopia => label_of_kopia(snapshot).map(str::to_owned),
         };
         snapshots.iter().map(|snapshot| label(snapshot).context("a snapshot without a label")).collect()
     }
 
     /// The id of the snapshot of this label.
     pub fn snapshot_id(&self, label: &str) -> Result<String> {
-        self.id_in(&self.snapshots()?, label)
+        id_of(&self.snapshot_of(label)?)
+    }
+
+    fn snapshot_of(&self, label: &str) -> Result<Value> {
+        self.find_in(&self.snapshots()?, label).cloned()
     }
 
     fn snapshot_ids(&self, labels: &[String]) -> Result<Vec<String>> {
         let snapshots = self.snapshots()?;
-        labels.iter().map(|label| self.id_in(&snapshots, label)).collect()
+        labels.iter().map(|label| id_of(self.find_in(&snapshots, label)?)).collect()
     }
 
-    fn id_in(&self, snapshots: &[Value], label: &str) -> Result<String> {
+    fn find_in<'s>(&self, snapshots: &'s [Value], label: &str) -> Result<&'s Value> {
         let is_tagged = |snapshot: &&Value| {
             let tags = snapshot["tags"].as_array().map_or(&[][..], Vec::as_slice);
-            tags.iter().any(|tag| tag == label)
+            tags.iter().any(|tag| tag == label) || label_of_kopia(snapshot) == Some(label)
         };
         let Some(snapshot) = snapshots.iter().find(is_tagged) else {
             bail!("{} lists no snapshot with the tag {label}", self.tool.name.text())
         };
-        Ok(snapshot["id"].as_str().context("a snapshot without an id")?.to_owned())
+        Ok(snapshot)
     }
 
     fn snapshots(&self) -> Result<Vec<Value>> {
@@ -405,6 +442,7 @@ impl Repository {
         match self.tool.name {
             Name::Silt | Name::Restic | Name::Rustic => command.args(["snapshots", "--json"]),
             Name::Borg => command.args(["list", "--json"]).arg(self.path()),
+            Name::Kopia => return self.kopia().all_snapshots(),
         };
         let text = program::quietly(&mut command)?;
         let value: Value = serde_json::from_str(&text).context("the list of snapshots is not JSON")?;
@@ -418,6 +456,18 @@ impl Repository {
     fn archive(&self, label: &str) -> String {
         format!("{}::{label}", self.path().display())
     }
+
+    fn kopia(&self) -> Kopia {
+        Kopia::at(&self.tool.program, &self.folder)
+    }
+}
+
+fn id_of(snapshot: &Value) -> Result<String> {
+    Ok(snapshot["id"].as_str().context("a snapshot without an id")?.to_owned())
+}
+
+fn label_of_kopia(snapshot: &Value) -> Option<&str> {
+    snapshot["tags"][format!("tag:{LABEL}")].as_str()
 }
 
 /// The snapshots in the list of rustic, which has them in groups, oldest first.

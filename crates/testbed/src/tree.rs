@@ -59,6 +59,13 @@ impl Listing {
         self
     }
 
+    /// Returns the listing with all folders of one time: for a program that brings other times back.
+    #[must_use]
+    pub fn without_times_of_folders(mut self) -> Self {
+        self.0.values_mut().filter(|node| node.kind == Kind::Directory).for_each(|node| node.modified = (0, 0));
+        self
+    }
+
     /// Number of regular files.
     pub fn files(&self) -> usize {
         self.0.values().filter(|node| matches!(node.kind, Kind::File { .. })).count()

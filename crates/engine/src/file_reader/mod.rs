@@ -8,9 +8,10 @@
 
 mod cache;
 mod extents;
+mod group;
 
 use crate::browse::{find, shown};
-use crate::chunks::{Address, ChunkSource, Resolved};
+use crate::chunks::{ChunkSource, Resolved};
 use crate::parallel::lock;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
@@ -18,12 +19,12 @@ use crate::{EngineError, Resources};
 pub use cache::ReaderCache;
 use cache::SourceCache;
 use extents::{ByteSource, Extents};
+use group::Group;
 use roaring::RoaringTreemap;
 use siltstone_store::catalog::{CatalogReader, Content, Entries, Entry, EntryPath};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::{ChunkNumber, SeriesId, StoreError};
-use std::collections::BTreeSet;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex};
 
@@ -36,11 +37,14 @@ const COMPARED_BYTES: usize = 256 << 10;
 /// The most regions that are decoded for one chunk alone; where more are needed, what follows it comes with it.
 const REGIONS_MAX: usize = 24;
 
+/// The most entries behind a file that are looked at for content that comes with it.
+const ENTRIES_MAX: usize = 4096;
+
 /// Looks into one snapshot.
 #[derive(Clone, Debug)]
 pub struct SnapshotReader<'r> {
     source: Arc<Source<'r>>,
-    snapshot: SnapshotView,
+    snapshot: Arc<SnapshotView>,
 }
 
 /// Content of a series, by chunk number.
@@ -78,7 +82,7 @@ impl<'r> SnapshotReader<'r> {
         let manifest = manifest_of(repository, snapshot)?;
         let chunks = Arc::new(ChunkSource::sharing(repository, &manifest, READERS_MAX, cache.regions()));
         let source = Arc::new(Source { chunks, manifest, cache: cache.for_source() });
-        Ok(Self { source, snapshot: snapshot.clone() })
+        Ok(Self { source, snapshot: Arc::new(snapshot.clone()) })
     }
 
     /// Returns a reader of another snapshot of the same series, which shares all that is kept; `None` if it is of
@@ -86,7 +90,7 @@ impl<'r> SnapshotReader<'r> {
     #[must_use]
     pub fn beside(&self, snapshot: &SnapshotView) -> Option<Self> {
         let is_same_series = snapshot.series == self.snapshot.series;
-        is_same_series.then(|| Self { source: self.source.clone(), snapshot: snapshot.clone() })
+        is_same_series.then(|| Self { source: self.source.clone(), snapshot: Arc::new(snapshot.clone()) })
     }
 
     /// The snapshot.
@@ -118,6 +122,15 @@ impl<'r> SnapshotReader<'r> {
         children.map(|entry| entry.map_err(EngineError::from))
     }
 
+    /// Returns the entries behind this path, each directory before what lies in it, as their catalog has them in order.
+    pub fn entries_past(&self, path: &EntryPath) -> impl Iterator<Item = Result<Entry, EngineError>> {
+        let mut entries = self.catalog().entries();
+        entries.skip_to(path);
+        let path = path.clone();
+        let behind = entries.skip_while(move |entry| entry.as_ref().is_ok_and(|entry| entry.path <= path));
+        behind.map(|entry| entry.map_err(EngineError::from))
+    }
+
     /// Returns a reader of the regular file at `path`.
     ///
     /// # Errors
@@ -136,7 +149,7 @@ impl<'r> SnapshotReader<'r> {
             return Err(EngineError::NotAFile { snapshot, path });
         };
         let extents = Mutex::new(Extents::new(&entry.path, *size, recipe.clone()));
-        Ok(FileReader { source: self.source.clone(), size: *size, extents, position: 0 })
+        Ok(FileReader { snapshot: self.clone(), path: entry.path.clone(), size: *size, extents, position: 0 })
     }
 
     /// The series that the snapshot is of.
@@ -176,7 +189,8 @@ impl Iterator for CatalogEntries<'_, '_> {
 /// its own.
 #[derive(Debug)]
 pub struct FileReader<'r> {
-    source: Arc<Source<'r>>,
+    snapshot: SnapshotReader<'r>,
+    path: EntryPath,
     size: u64,
     extents: Mutex<Extents>,
     position: u64,
@@ -211,10 +225,10 @@ impl FileReader<'_> {
     /// not wait. Reading tells what is wrong with it.
     pub fn prepare(&self, mut offset: u64, end: u64) {
         while offset < end.min(self.size) {
-            let found = lock(&self.extents).at(&self.source.chunks, offset);
+            let found = lock(&self.extents).at(&self.source().chunks, offset);
             let Ok(Some((extent, ends))) = found else { return };
             if let ByteSource::Chunk { number, .. } = extent
-                && (!self.source.cache.has(number) && self.with_chunk(number, offset, |_| ()).is_err())
+                && (!self.source().cache.has(number) && self.with_chunk(number, offset, |_| ()).is_err())
             {
                 return;
             }
@@ -254,7 +268,7 @@ impl FileReader<'_> {
 
     /// Reads from one chunk or hole.
     fn read_extent(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
-        let Some((extent, ends)) = lock(&self.extents).at(&self.source.chunks, offset)? else {
+        let Some((extent, ends)) = lock(&self.extents).at(&self.source().chunks, offset)? else {
             return Ok(0);
         };
         let count = usize::try_from(ends - offset).unwrap_or(usize::MAX).min(buffer.len());
@@ -280,7 +294,7 @@ impl FileReader<'_> {
         offset: u64,
         mut use_bytes: impl FnMut(&[u8]) -> R,
     ) -> Result<R, StoreError> {
-        let Source { chunks, cache, .. } = &*self.source;
+        let Source { chunks, cache, .. } = self.source();
         if let Some(result) = cache.with(number, &mut use_bytes) {
             return Ok(result);
         }
@@ -296,32 +310,29 @@ impl FileReader<'_> {
         chunks.with_chunk(number, use_bytes)
     }
 
-    /// Decodes the chunk at `offset` and what follows it together: content of about so many regions.
-    fn gather(&self, number: ChunkNumber, mut offset: u64, regions: usize) -> Result<(), StoreError> {
-        let Source { chunks, manifest, cache } = &*self.source;
-        let _mine = cache.turn();
-        if cache.has(number) {
+    /// Decodes the chunk at `offset` together with what follows it in the file, and in the next ones of the snapshot:
+    /// content of about so many regions.
+    fn gather(&self, number: ChunkNumber, offset: u64, regions: usize) -> Result<(), StoreError> {
+        let source = self.source();
+        let _mine = source.cache.turn();
+        if source.cache.has(number) {
             return Ok(());
         }
-        let end = offset.saturating_add(cache.group_bytes_max()).min(self.size);
-        let (mut wanted, mut addresses, mut bytes) = (BTreeSet::new(), BTreeSet::new(), 0);
-        while offset < end && addresses.len() <= regions {
-            // What cannot be read is told to whoever gets there.
-            let Ok(Some((extent, ends))) = lock(&self.extents).at(chunks, offset) else { break };
-            if let ByteSource::Chunk { number, .. } = extent
-                && !cache.has(number)
-            {
-                let Ok((container, place)) = chunks.place_of(number) else { break };
-                let address = Address { container, region: place.region };
-                let Ok(has_bases) = chunks.has_bases(address) else { break };
-                if has_bases && wanted.insert(number) {
-                    bytes += u64::from(place.chunk.length);
-                    addresses.insert(address);
-                }
+        let mut group = Group::new(source, regions);
+        group.add(&mut lock(&self.extents), offset);
+        let mut entries = self.snapshot.entries_past(&self.path).take(ENTRIES_MAX);
+        while !group.is_full()
+            && let Some(Ok(entry)) = entries.next()
+        {
+            if let Content::File { size, recipe } = &entry.content {
+                group.add(&mut Extents::new(&entry.path, *size, recipe.clone()), 0);
             }
-            offset = ends;
         }
-        cache.gather(chunks, manifest, &wanted, bytes)
+        group.decode()
+    }
+
+    fn source(&self) -> &Source<'_> {
+        &self.snapshot.source
     }
 }
 

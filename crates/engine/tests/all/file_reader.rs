@@ -73,17 +73,20 @@ fn a_recipe_of_many_parts_is_read_anywhere_in_the_newest_snapshot_and_in_an_olde
     assert!(has_parts, "1300 pieces do not stand in the entry itself");
 }
 
-/// The oldest of four versions of a file of 6 MiB whose pieces change a little, and change places, so that each region
-/// of it hangs on most others.
-fn shuffled() -> (Sandbox, Arc<Recorder<SimulatedDisk>>, (SnapshotId, Vec<u8>)) {
-    const PIECE: usize = 12 << 10;
-    const PIECES: usize = 512;
+const PIECE: usize = 12 << 10;
+const PIECES: usize = 512;
+
+/// The oldest of four versions of 6 MiB in pieces that change a little, and change places, so that each region of them
+/// hangs on most others; `write` makes files of the pieces.
+fn shuffled(
+    write: impl Fn(&Sandbox, &[Vec<u8>]),
+) -> (Sandbox, Arc<Recorder<SimulatedDisk>>, (SnapshotId, Vec<Vec<u8>>)) {
     let recorder = Arc::new(Recorder::new(SimulatedDisk::new()));
     let sandbox = Sandbox::on(recorder.clone());
     let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|seed| noise(seed as u64, PIECE)).collect();
     let mut versions = (0..4).map(|version| {
-        let content = pieces.concat();
-        sandbox.write("file", &content);
+        let content = pieces.clone();
+        write(&sandbox, &content);
         let id = sandbox.backup();
         for (at, piece) in pieces.iter_mut().enumerate() {
             let seed = (10_000 * (version + 1) + at) as u64;
@@ -98,9 +101,20 @@ fn shuffled() -> (Sandbox, Arc<Recorder<SimulatedDisk>>, (SnapshotId, Vec<u8>)) 
     (sandbox, recorder, oldest)
 }
 
+/// They are one file.
+fn shuffled_in_a_file() -> (Sandbox, Arc<Recorder<SimulatedDisk>>, (SnapshotId, Vec<u8>)) {
+    let (sandbox, recorder, (oldest, pieces)) = shuffled(|sandbox, pieces| sandbox.write("file", &pieces.concat()));
+    (sandbox, recorder, (oldest, pieces.concat()))
+}
+
+/// Name of the file that one piece is.
+fn name_of(piece: usize) -> String {
+    format!("folder{}/file{:03}", piece / 100, piece)
+}
+
 #[test]
 fn what_hangs_on_much_else_is_decoded_together_and_kept() {
-    let (sandbox, recorder, (oldest, content)) = shuffled();
+    let (sandbox, recorder, (oldest, content)) = shuffled_in_a_file();
     let repository = sandbox.repository();
     // Neither do the regions fit into memory, nor all of the content into temporary files.
     let resources = resources().with_memory_bytes(4 << 20);
@@ -119,8 +133,42 @@ fn what_hangs_on_much_else_is_decoded_together_and_kept() {
 }
 
 #[test]
+fn small_files_that_hang_on_much_else_are_decoded_together() {
+    let (sandbox, recorder, (oldest, pieces)) = shuffled(|sandbox, pieces| {
+        pieces.iter().enumerate().for_each(|(at, piece)| sandbox.write(&name_of(at), piece));
+    });
+    let repository = sandbox.repository();
+    let resources = resources().with_memory_bytes(4 << 20);
+    let snapshot = SnapshotReader::open(&repository, &sandbox.view(oldest), &resources).expect("the snapshot");
+    recorder.reset();
+    for (number, piece) in pieces.iter().enumerate() {
+        let file = snapshot.file(&path_of(&sandbox, &name_of(number))).expect("a file");
+        assert_eq!(at(&file, 0, PIECE + 1), *piece, "{}", name_of(number));
+    }
+    let reads = recorder.reset().total().range_reads;
+    assert!(reads < 60, "{reads} reads");
+}
+
+#[test]
+fn entries_go_on_past_any_path() {
+    let sandbox = Sandbox::new();
+    ["a/b/c", "a.b", "a/x", "z"].into_iter().for_each(|name| sandbox.write(name, b"text"));
+    let id = sandbox.backup();
+    let repository = sandbox.repository();
+    let snapshot = reader(&sandbox, &repository, id);
+    let past = |path: &EntryPath| -> Vec<EntryPath> {
+        snapshot.entries_past(path).map(|entry| entry.expect("an entry").path).collect()
+    };
+    let names = ["a", "a/b", "a/b/c", "a/x", "a.b", "z"];
+    let all: Vec<EntryPath> = names.iter().map(|name| path_of(&sandbox, name)).collect();
+    assert_eq!(past(&entry_path(&sandbox.source())), all);
+    (0..all.len()).for_each(|at| assert_eq!(past(&all[at]), all[at + 1..]));
+    assert_eq!(past(&path_of(&sandbox, "b")), all[5..], "one that is not there");
+}
+
+#[test]
 fn what_cannot_be_decoded_together_is_read_alone_or_is_damage() {
-    let (sandbox, _, (oldest, content)) = shuffled();
+    let (sandbox, _, (oldest, content)) = shuffled_in_a_file();
     let repository = sandbox.repository();
     let nowhere = resources().with_memory_bytes(4 << 20).with_scratch("/nonexistent".into());
     let read_with = |resources: &Resources| {

@@ -152,7 +152,7 @@ impl Service {
             let service = self.clone();
             let read = move |at: u64| -> io::Result<Vec<u8>> {
                 let bytes = u32::try_from(to - at).unwrap_or(u32::MAX).min(PIECE_BYTES);
-                let read = service.tree.read(&open, &entry.path, at, bytes)?;
+                let read = service.tree.read(&open, at, bytes)?;
                 if read.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(read) }
             };
             // What cannot be read from the first byte on is answered as such.

@@ -3,7 +3,8 @@
 //! `WebDAV` knows files and folders only. The links `latest` are shown as the folders they lead to; links, pipes and
 //! devices of a snapshot are left out.
 
-use crate::content::{OpenFile, ReadAhead};
+use crate::ahead::ReadAhead;
+use crate::content::OpenFile;
 use crate::folders::{Folder, Place};
 use crate::snapshots::{Catalogue, lock};
 use crate::told::Told;
@@ -167,8 +168,8 @@ impl Tree {
         if let Some(file) = lock(&self.files).get(&key) {
             return Ok(file.clone());
         }
-        let opened = self.catalogue.reader(snapshot).and_then(|reader| reader.open_file(entry));
-        let file = Arc::new(OpenFile::new(opened.map_err(|error| self.missing(Some(&entry.path), &error))?));
+        let opened = self.catalogue.reader(snapshot).and_then(|snapshot| OpenFile::new(snapshot, entry));
+        let file = Arc::new(opened.map_err(|error| self.missing(Some(&entry.path), &error))?);
         Ok(lock(&self.files).get_or_insert(key, || file).clone())
     }
 
@@ -176,10 +177,10 @@ impl Tree {
     ///
     /// # Errors
     /// Fails with what cannot be read; it is told.
-    pub(super) fn read(&self, file: &Arc<OpenFile>, path: &EntryPath, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
+    pub(super) fn read(&self, file: &Arc<OpenFile>, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
         self.read_ahead.follow(file, offset, bytes);
         file.read(offset, bytes).inspect_err(|error| {
-            self.told.once(format!("/{}: {error}", path.as_bytes().escape_ascii()));
+            self.told.once(format!("/{}: {error}", file.path.as_bytes().escape_ascii()));
         })
     }
 }

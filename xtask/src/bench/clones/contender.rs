@@ -2,11 +2,11 @@
 //! and what else the program keeps there. The host is the one that the program records; borg takes no name for it, so
 //! its archives begin with the host's name.
 
-use super::kopia::{self, Kopia};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde_json::Value;
 use siltstone_testbed::install;
+use siltstone_testbed::kopia::Kopia;
 use siltstone_testbed::program::{self, Cost};
 use siltstone_testbed::tool::{self, Name, Tool};
 use siltstone_testbed::tree::Listing;
@@ -160,14 +160,13 @@ impl Shared {
 
     /// Fails if what was restored into `target` is not `source`, whose listing is `expected`.
     pub(super) fn compare(&self, source: &Path, target: &Path, expected: &Listing) -> Result<()> {
-        let place = match self.repository {
-            Repository::Known(_) => tool::restored_place(source, target)?,
+        let compared = match self.repository {
+            Repository::Known(_) => expected.expect_same(&Listing::of(&tool::restored_place(source, target)?)?),
             Repository::Kopia(_) => {
-                kopia::forgive_times_of_folders(source, target)?;
-                target.to_path_buf()
+                let found = Listing::of(target)?.without_times_of_folders();
+                expected.clone().without_times_of_folders().expect_same(&found)
             }
         };
-        let compared = expected.expect_same(&Listing::of(&place)?);
         compared.with_context(|| format!("{} restored something else", self.kind.text()))
     }
 

@@ -11,7 +11,6 @@
 
 mod contender;
 mod course;
-mod kopia;
 mod sample;
 mod small;
 mod source;

@@ -22,7 +22,7 @@ const CHUNK_32: &[&str] = &["--chunk-size", "32K"];
 const CHUNK_64: &[&str] = &["--chunk-size", "64K"];
 
 /// All of them, in the order of the tables.
-pub(super) const ALL: [Configuration; 14] = [
+pub(super) const ALL: [Configuration; 17] = [
     silt("off", CHUNK_16, &["--deltas", "off"]),
     silt("forward:4", CHUNK_16, &["--deltas", "forward:4"]),
     silt("forward:8", CHUNK_16, &["--deltas", "forward:8"]),
@@ -35,16 +35,11 @@ pub(super) const ALL: [Configuration; 14] = [
     silt("chunk8", CHUNK_8, &["--deltas", "reverse"]),
     silt("chunk32", CHUNK_32, &["--deltas", "reverse"]),
     silt("chunk64", CHUNK_64, &["--deltas", "reverse"]),
-    Configuration {
-        name: "restic",
-        program: Name::Restic,
-        settings: Settings { init: &[], backup: &["--compression", "max"], says_json: false, hashes_quickly: false },
-    },
-    Configuration {
-        name: "borg",
-        program: Name::Borg,
-        settings: Settings { init: &[], backup: &[], says_json: false, hashes_quickly: false },
-    },
+    peer("restic", Name::Restic, &["--compression", "max"]),
+    peer("restic:auto", Name::Restic, &[]),
+    peer("borg", Name::Borg, &[]),
+    peer("kopia", Name::Kopia, &[]),
+    peer("rustic", Name::Rustic, &[]),
 ];
 
 const fn silt(name: &'static str, init: &'static [&'static str], backup: &'static [&'static str]) -> Configuration {
@@ -53,6 +48,10 @@ const fn silt(name: &'static str, init: &'static [&'static str], backup: &'stati
         program: Name::Silt,
         settings: Settings { init, backup, says_json: true, hashes_quickly: false },
     }
+}
+
+const fn peer(name: &'static str, program: Name, backup: &'static [&'static str]) -> Configuration {
+    Configuration { name, program, settings: Settings { init: &[], backup, says_json: false, hashes_quickly: false } }
 }
 
 /// A configuration whose program was found or built.
@@ -66,6 +65,20 @@ pub(in crate::bench) struct Prepared {
 
 /// One of each kind, for a run that only shows that all works.
 pub(super) const FEW: [&str; 5] = ["off", "forward:4", "reverse", "restic", "borg"];
+
+/// All configurations, but for those of peers that take long to compile and are not installed.
+pub(in crate::bench) fn installed() -> Result<Vec<Configuration>> {
+    let mut found = Vec::new();
+    for configuration in ALL {
+        let is_optional = matches!(configuration.program, Name::Rustic | Name::Kopia);
+        if is_optional && Tool::found(configuration.program)?.is_none() {
+            eprintln!("{} is left out: it is not installed", configuration.name);
+        } else {
+            found.push(configuration);
+        }
+    }
+    Ok(found)
+}
 
 /// The configurations of these names.
 pub(in crate::bench) fn named(names: &[impl AsRef<str>]) -> Result<Vec<Configuration>> {

@@ -54,7 +54,7 @@ pub(crate) struct Options {
 impl Options {
     /// Returns the configurations named, or else all.
     fn configurations(&self) -> Result<Vec<Configuration>> {
-        if self.configs.is_empty() { Ok(configuration::ALL.to_vec()) } else { configuration::named(&self.configs) }
+        if self.configs.is_empty() { configuration::installed() } else { configuration::named(&self.configs) }
     }
 
     fn restore_rounds(&self) -> u64 {

@@ -31,6 +31,8 @@ pub(super) const CHAIN: &str = "zstd --patch-from";
 pub(super) const COPY: &str = "cp -r";
 const RESTIC: &str = "restic";
 const BORG: &str = "borg";
+/// All peers that may have been measured.
+const PEERS: [&str; 5] = [RESTIC, "restic:auto", BORG, "kopia", "rustic"];
 const TARS: &str = "tars";
 
 #[derive(Clone, Copy)]
@@ -62,9 +64,8 @@ impl fmt::Display for Wanted {
 pub(super) fn compare(rows: &mut [Row]) {
     let all = rows.to_vec();
     let of = |name: &str, key: &str| all.iter().find(|row| row["config"] == name).and_then(|row| number(row, key));
-    let peers = |key: &str, better: fn(f64, f64) -> f64| {
-        [RESTIC, BORG].into_iter().filter_map(|name| of(name, key)).reduce(better)
-    };
+    let peers =
+        |key: &str, better: fn(f64, f64) -> f64| PEERS.into_iter().filter_map(|name| of(name, key)).reduce(better);
     let (bytes, first, later, last) = ("repository_bytes", "first_mb_per_s", "later_mb_per_s", "restore_last_mb_per_s");
     for row in rows.iter_mut().filter(|row| ![CHAIN, COPY].iter().any(|name| row["config"] == *name)) {
         let ratios = [
