@@ -179,6 +179,7 @@ fn prepare_files(snapshot: &SnapshotReader<'_>, next: &Next, walk: &Mutex<Walk>,
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use siltstone_store::{SeriesId, SnapshotId};

@@ -313,12 +313,34 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::time::SystemTime;
 
     fn sample(root: &Path) {
         fs::create_dir_all(root.join("a/b")).unwrap();
         fs::write(root.join("a/one"), "one").unwrap();
         fs::write(root.join("a/b/two"), "two").unwrap();
         symlink("one", root.join("a/link")).unwrap();
+    }
+
+    #[test]
+    fn only_times_of_folders_can_be_left_out() {
+        let work = tempfile::tempdir().unwrap();
+        let [source, restored] = ["source", "restored"].map(|name| work.path().join(name));
+        sample(&source);
+        copy(&source, &restored).unwrap();
+        let compare = || {
+            let [expected, found] = [&source, &restored].map(|tree| Listing::of(tree).unwrap());
+            let same =
+                expected.clone().without_times_of_folders().expect_same(&found.clone().without_times_of_folders());
+            (expected.expect_same(&found).is_ok(), same.is_ok())
+        };
+        let make_old =
+            |path: &str| File::open(restored.join(path)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(compare(), (true, true));
+        ["", "a", "a/b"].into_iter().for_each(make_old);
+        assert_eq!(compare(), (false, true));
+        make_old("a/one");
+        assert_eq!(compare(), (false, false));
     }
 
     #[test]

@@ -76,11 +76,12 @@ fn a_recipe_of_many_parts_is_read_anywhere_in_the_newest_snapshot_and_in_an_olde
 const PIECE: usize = 12 << 10;
 const PIECES: usize = 512;
 
+/// A repository, what is read of it, and a snapshot with its content.
+type Shuffled<C> = (Sandbox, Arc<Recorder<SimulatedDisk>>, (SnapshotId, C));
+
 /// The oldest of four versions of 6 MiB in pieces that change a little, and change places, so that each region of them
 /// hangs on most others; `write` makes files of the pieces.
-fn shuffled(
-    write: impl Fn(&Sandbox, &[Vec<u8>]),
-) -> (Sandbox, Arc<Recorder<SimulatedDisk>>, (SnapshotId, Vec<Vec<u8>>)) {
+fn shuffled(write: impl Fn(&Sandbox, &[Vec<u8>])) -> Shuffled<Vec<Vec<u8>>> {
     let recorder = Arc::new(Recorder::new(SimulatedDisk::new()));
     let sandbox = Sandbox::on(recorder.clone());
     let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|seed| noise(seed as u64, PIECE)).collect();
@@ -102,7 +103,7 @@ fn shuffled(
 }
 
 /// They are one file.
-fn shuffled_in_a_file() -> (Sandbox, Arc<Recorder<SimulatedDisk>>, (SnapshotId, Vec<u8>)) {
+fn shuffled_in_a_file() -> Shuffled<Vec<u8>> {
     let (sandbox, recorder, (oldest, pieces)) = shuffled(|sandbox, pieces| sandbox.write("file", &pieces.concat()));
     (sandbox, recorder, (oldest, pieces.concat()))
 }
@@ -152,7 +153,9 @@ fn small_files_that_hang_on_much_else_are_decoded_together() {
 #[test]
 fn entries_go_on_past_any_path() {
     let sandbox = Sandbox::new();
-    ["a/b/c", "a.b", "a/x", "z"].into_iter().for_each(|name| sandbox.write(name, b"text"));
+    for name in ["a/b/c", "a.b", "a/x", "z"] {
+        sandbox.write(name, b"text");
+    }
     let id = sandbox.backup();
     let repository = sandbox.repository();
     let snapshot = reader(&sandbox, &repository, id);

@@ -117,7 +117,7 @@ impl Service {
         let resource = self.tree.find(names)?;
         let properties = resource.properties();
         match (resource, properties.file) {
-            (Resource::File(snapshot, entry), Some(file)) => self.file(head, &snapshot, entry, &file),
+            (Resource::File(snapshot, entry), Some(file)) => self.file(head, &snapshot, &entry, &file),
             (folder, _) => Ok(self.page(head, folder, address_of(names))),
         }
     }
@@ -126,7 +126,7 @@ impl Service {
         self: &Arc<Self>,
         head: &Parts,
         snapshot: &SnapshotView,
-        entry: Entry,
+        entry: &Entry,
         file: &FileProperties,
     ) -> Result<Answer, Missing> {
         let tag = format!("\"{}\"", file.tag);
@@ -148,7 +148,7 @@ impl Service {
         };
         let mut answer = bare(status);
         if head.method == Method::GET && from < to {
-            let open = self.tree.open(snapshot, &entry)?;
+            let open = self.tree.open(snapshot, entry)?;
             let service = self.clone();
             let read = move |at: u64| -> io::Result<Vec<u8>> {
                 let bytes = u32::try_from(to - at).unwrap_or(u32::MAX).min(PIECE_BYTES);
