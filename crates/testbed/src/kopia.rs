@@ -13,6 +13,8 @@ use std::process::Command;
 /// The user of all hosts.
 const USER: &str = "root";
 const KEEPER: &str = "keeper";
+/// Snapshots of a source that are kept: as many as there will be. By its default it forgets all but ten.
+const ALL: &str = "1000000";
 /// Verb that forgets the snapshots named after it.
 pub const DELETE: [&str; 3] = ["snapshot", "delete", "--delete"];
 /// Verb that then gives the space back at once, which is safe as nobody else is writing.
@@ -41,7 +43,8 @@ impl Kopia {
         let kopia = Self::at(program, folder);
         fs::create_dir_all(kopia.path())?;
         kopia.connect("create", KEEPER, &kopia.keeper())?;
-        program::quietly(kopia.keeper_command().args(["policy", "set", "--global", "--compression", "zstd"]))?;
+        let policy = ["policy", "set", "--global", "--compression", "zstd", "--keep-latest", ALL];
+        program::quietly(kopia.keeper_command().args(policy))?;
         Ok(kopia)
     }
 
