@@ -61,7 +61,8 @@ struct Walk {
 }
 
 impl ReadAhead {
-    /// Starts so many threads, which go when this does. What is decoded ahead of one reader takes at most so much memory.
+    /// Starts so many threads, which go when this does. What is decoded ahead of one reader takes at most so much
+    /// memory.
     pub(crate) fn start(threads: usize, memory_bytes: usize) -> io::Result<Self> {
         let (jobs, waiting) = sync_channel(WAITING_MAX);
         let (waiting, walk) = (Arc::new(Mutex::new(waiting)), Arc::default());

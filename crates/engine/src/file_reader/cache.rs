@@ -2,8 +2,8 @@
 //!
 //! A region of an old snapshot may hang on hundreds: its bases lie in many others, theirs in still more. For such a one
 //! the content that follows it in the file, and in the files after it, is decoded too, by one plan, as a restore does
-//! it: about as many regions as it hangs on, so that of those decoded about half are wanted. Chunks so had are kept in a
-//! temporary file, for they may be more than memory holds, and whoever goes on reading finds them there.
+//! it: about as many regions as it hangs on, so that of those decoded about half are wanted. Chunks so had are kept in
+//! a temporary file, for they may be more than memory holds, and whoever goes on reading finds them there.
 
 use crate::Resources;
 use crate::chunks::{ChunkSource, RegionCache};
