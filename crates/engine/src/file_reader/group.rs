@@ -46,7 +46,7 @@ impl<'s, 'r> Group<'s, 'r> {
                     self.regions.insert(region);
                 }
             }
-            self.passed_bytes += ends - offset;
+            self.passed_bytes = self.passed_bytes.saturating_add(ends - offset);
             offset = ends;
         }
     }
