@@ -47,7 +47,8 @@ impl OpenFile {
         Ok(buffer)
     }
 
-    /// Notes that somebody reads this part; returns the one to decode before it is asked for, of `ahead` bytes or fewer.
+    /// Notes that somebody reads this part; returns the one to decode before it is asked for, of `ahead` bytes or
+    /// fewer.
     pub(crate) fn note(&self, offset: u64, bytes: u32, ahead: u64) -> Option<(u64, u64)> {
         let end = offset.saturating_add(u64::from(bytes));
         let next = lock(&self.reading).note(offset, end, ahead);

@@ -176,15 +176,14 @@ impl Tool {
     fn made(&self, folder: &Path, place: Option<Place>) -> Result<Repository> {
         fs::create_dir_all(folder)?;
         let repository = Repository { tool: self.clone(), folder: folder.to_path_buf(), place };
-        if self.name == Name::Kopia {
-            Kopia::init(&self.program, folder)?;
-            return Ok(repository);
-        }
         let mut command = repository.command();
         match self.name {
             Name::Silt | Name::Restic | Name::Rustic => command.arg("init"),
             Name::Borg => command.args(["init", "--encryption", "repokey-blake2"]).arg(repository.path()),
-            Name::Kopia => unreachable!("it was made above"),
+            Name::Kopia => {
+                Kopia::init(&self.program, folder)?;
+                return Ok(repository);
+            }
         };
         if self.settings.hashes_quickly {
             command.args(["--kdf-memory", "64K", "--kdf-passes", "1", "--kdf-lanes", "1"]);
@@ -234,9 +233,6 @@ impl Repository {
 
     /// The tool with its environment set, waiting for its verb.
     pub fn command(&self) -> Command {
-        if self.tool.name == Name::Kopia {
-            return self.kopia().keeper_command();
-        }
         let mut command = Command::new(&self.tool.program);
         let cache = self.folder.join("cache");
         command.envs(self.place.iter().flat_map(|place| place.variables.iter().map(|(name, value)| (name, value))));
@@ -261,7 +257,7 @@ impl Repository {
                 .env("BORG_PASSPHRASE", PASSWORD)
                 .env("BORG_BASE_DIR", cache)
                 .env("BORG_RELOCATED_REPO_ACCESS_IS_OK", "yes"),
-            Name::Kopia => unreachable!("its command was made above"),
+            Name::Kopia => return self.kopia().keeper_command(),
         };
         command
     }

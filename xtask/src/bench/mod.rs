@@ -27,8 +27,8 @@ pub(crate) enum Bench {
     /// The whole job: back up, back up again, restore, forget; beside restic and borg on the same data, in the same
     /// run.
     Backup(backup::Options),
-    /// Whole histories in every configuration of `silt`, beside restic, borg, kopia, rustic, and zstd against the version
-    /// before.
+    /// Whole histories in every configuration of `silt`, beside restic, borg, kopia, rustic, and zstd against the
+    /// version before.
     History(history::Options),
     /// Where the time of a backup goes, stage by stage, beside what each stage's work takes alone.
     Stages(StagesOptions),
