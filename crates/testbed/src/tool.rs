@@ -1,7 +1,7 @@
 //! The backup programs, each behind the same few verbs, with settings chosen to be fair: encrypted repositories, a
 //! cache of their own, the compression each recommends (zstd level 3 for borg, whose default is lz4), passwords from
 //! the environment, and nothing that asks. A snapshot is named by a label: a tag for `silt` and restic, the archive's
-//! name for borg, a tag of the name [`LABEL`] for kopia.
+//! name for borg, a tag of the name `label` for kopia.
 
 use crate::install;
 use crate::json::number_of;
