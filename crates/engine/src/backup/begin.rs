@@ -98,7 +98,7 @@ impl<'t> BackupRun<'t> {
         known |= &live - answered(manifest) - manifest.imported();
         let sample_bytes = self.options.sample_bytes_of(self.repository.storage());
         let sample_bytes = if self.repository.may_read() { sample_bytes } else { 0 };
-        let sampled = read_sample(chunks, manifest, sample_bytes)?;
+        let sampled = read_sample(chunks, manifest, sample_bytes, self.resources.workers)?;
         let found = &sampled.damaged - &gone;
         for error in &sampled.errors {
             self.resources.observer.notice(&Notice::DamageMet { reason: error.to_string() });

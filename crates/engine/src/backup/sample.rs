@@ -8,17 +8,25 @@
 
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource, Probe};
+use crate::parallel::Pool;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::{ChunkNumber, ChunkRun};
+use std::thread;
 
 /// Containers whose indexes are read.
 const CONTAINERS_MAX: usize = 8;
 
-/// Reads about so many bytes of regions that hold data of the last snapshot; at least one region, but for 0 bytes.
+/// Reads about so many bytes of regions that hold data of the last snapshot, with so many workers; at least one region,
+/// but for 0 bytes.
 ///
 /// # Errors
 /// Errors of the storage. Damage is no error here.
-pub(super) fn read_sample(chunks: &ChunkSource<'_>, manifest: &Manifest, bytes: u64) -> Result<Probe, EngineError> {
+pub(super) fn read_sample(
+    chunks: &ChunkSource<'_>,
+    manifest: &Manifest,
+    bytes: u64,
+    workers: usize,
+) -> Result<Probe, EngineError> {
     let mut sampled = Probe::default();
     let Some(last) = manifest.snapshots().len().checked_sub(1).filter(|_| bytes > 0) else {
         return Ok(sampled);
@@ -42,15 +50,22 @@ pub(super) fn read_sample(chunks: &ChunkSource<'_>, manifest: &Manifest, bytes: 
         }
     }
     shuffle(&mut regions, manifest.sequence);
-    let mut read = 0;
-    for address in regions {
-        if read >= bytes {
-            break;
+    let mut drawn = 0;
+    let regions = regions.into_iter().take_while(|address| {
+        let is_wanted = drawn < bytes;
+        drawn += u64::from(chunks.sealed_bytes(*address).unwrap_or_default());
+        is_wanted
+    });
+    thread::scope(|scope| {
+        let pool = Pool::start(scope, "sample", workers, workers, || Ok(()))?;
+        for read in pool.in_order(regions, 2 * workers, |(), address| (address, chunks.is_sound(address))) {
+            // Whatever is wrong with it, the probe finds it again and tells what is lost by it.
+            if let (address, false) = read? {
+                sampled.read(chunks, address)?;
+            }
         }
-        read += u64::from(chunks.sealed_bytes(address).unwrap_or_default());
-        sampled.read(chunks, address)?;
-    }
-    Ok(sampled)
+        Ok(sampled)
+    })
 }
 
 /// Another order for each seed, the same on every machine.

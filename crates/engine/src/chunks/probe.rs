@@ -67,6 +67,11 @@ impl Probe {
 }
 
 impl ChunkSource<'_> {
+    /// Tells whether a region can be read and decoded, and each of its chunks has its fingerprint.
+    pub(crate) fn is_sound(&self, address: Address) -> bool {
+        self.verify_region(address).is_ok()
+    }
+
     /// Decodes a region and holds each of its chunks against its fingerprint.
     fn verify_region(&self, address: Address) -> Result<(), StoreError> {
         let plain = self.region(address.container, address.region)?;
