@@ -2,7 +2,7 @@
 
 use super::layout::class;
 use super::options::{MaintainOptions, MaintainSummary, Maintenance};
-use super::repack::{Effort, Link, Move, RepackOptions, Repacked, Repacker, Standing};
+use super::repack::{DecodedRegions, Effort, Link, Move, RepackOptions, Repacked, Repacker, Standing};
 use super::retired::RetiredChunks;
 use crate::bases::{level_of, raise};
 use crate::chunks::ChunkSource;
@@ -14,6 +14,7 @@ use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_store::container::{ChunkPlace, ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
+use siltstone_store::region::ChunkEntry;
 use siltstone_store::{ChunkNumber, ContainerId, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -79,8 +80,8 @@ impl Work<'_> {
         };
         let served = record.numbers();
         let found = lifecycles(self.manifest, &served);
-        let encoded = match self.options.deltas {
-            Deltas::Off | Deltas::Forward { .. } | Deltas::Custom(_) => RoaringTreemap::new(),
+        let (encoded, decoded) = match self.options.deltas {
+            Deltas::Off | Deltas::Forward { .. } | Deltas::Custom(_) => Default::default(),
             Deltas::Reverse { depth } => {
                 let dying = (&served & &self.retired.dying) - &self.retired.claimed;
                 self.encode_dying(at, record.kind, &dying, &found, depth)?
@@ -96,7 +97,7 @@ impl Work<'_> {
             };
             // What is lost once more in splitting is far less than what was lost before it.
             let tolerated = self.options.threshold / 4.0;
-            self.repacker.move_container(at, tolerated, class_of)?;
+            self.repacker.move_decoded(at, decoded, tolerated, class_of)?;
         }
         if !(moved.is_empty() && encoded.is_empty()) {
             let mut cut = record.clone();
@@ -130,7 +131,8 @@ impl Work<'_> {
         if has_returned && !exceeds(record.held - stays, record.held, threshold) { survivors } else { left.clone() }
     }
 
-    /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers.
+    /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers. Gives too the regions that
+    /// were decoded for it, as far as a batch has room for them: what is left of the container may move.
     fn encode_dying(
         &mut self,
         container: usize,
@@ -138,10 +140,12 @@ impl Work<'_> {
         dying: &RoaringTreemap,
         lifecycles: &HashMap<u64, Lifecycle>,
         depth: u32,
-    ) -> Result<RoaringTreemap, EngineError> {
+    ) -> Result<(RoaringTreemap, DecodedRegions), EngineError> {
         let mut encoded = RoaringTreemap::new();
+        let (mut decoded, mut room) = (DecodedRegions::new(), self.repacker.batch_room());
         let chunks = self.chunks;
         let reader = chunks.reader(container)?;
+        let of_container = reader.clone();
         let may_be_encoded = |place: &ChunkPlace| {
             let number = place.chunk.number;
             dying.contains(number.0) && level_of(&self.manifest.dependents_depths, number) < depth
@@ -154,16 +158,18 @@ impl Work<'_> {
         let looked_at = self.repacker.encoders();
         let looked_at = looked_at.in_order(by_region, self.repacker.regions_ahead(), move |_, (at, places)| {
             let plain = chunks.region(container, at)?;
+            let is_sound = of_container.verify_region(chunks.repository().keys(), at, &plain).is_ok();
             let look = |place: ChunkPlace| {
-                let bytes = chunks.verified(container, &place, &plain)?;
+                let bytes = place.of(&plain).filter(|_| is_sound);
+                let bytes = bytes.map_or_else(|| chunks.verified(container, &place, &plain), Ok)?;
                 Ok((place, Likeness::of(bytes)))
             };
             let places = places.into_iter().map(look).collect::<Result<Vec<_>, StoreError>>()?;
-            Ok::<_, StoreError>((plain, places))
+            Ok::<_, StoreError>((at, plain, is_sound, places))
         });
         for region in looked_at {
             self.resources.unless_cancelled()?;
-            let (plain, places) = region??;
+            let (at, plain, is_sound, places) = region??;
             for (place, likeness) in places {
                 let number = place.chunk.number;
                 let (Some(lifecycle), Some(bytes)) = (lifecycles.get(&number.0), place.of(&plain)) else {
@@ -182,8 +188,14 @@ impl Work<'_> {
                 self.repacker.push(class, place.chunk, bytes, Move::Against(offers), standing)?;
                 encoded.insert(number.0);
             }
+            let is_left = |chunk: &ChunkEntry| !encoded.contains(chunk.number.0);
+            let is_needed = reader.index().regions().get(at).is_some_and(|region| region.chunks.iter().any(is_left));
+            if is_sound && is_needed && plain.len() <= room {
+                room -= plain.len();
+                decoded.insert(at, plain);
+            }
         }
-        Ok(encoded)
+        Ok((encoded, decoded))
     }
 
     /// The new chunks that a dying one resembles, the most similar first, then those that stand where it stood; and

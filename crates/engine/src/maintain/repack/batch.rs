@@ -3,10 +3,11 @@
 //! Regions are taken in batches, in the order in which they come. Those of a batch that have to be decoded are read
 //! together, with all that they hang on ([`crate::decode`]): a region is decoded once for a batch, however many hang on
 //! it. What is kept of a delta is encoded right where it was decoded, while its bases are at hand; only what comes of
-//! that stays in memory, so that a batch may be of very many deltas.
+//! that stays in memory, so that a batch may be of very many deltas. Whoever has decoded a plain region before gives it
+//! along.
 
 use super::{Class, Effort, Move, RepackOptions, Repacker, Standing, Stopped, out_of_memory};
-use crate::chunks::{Address, ChunkSource};
+use crate::chunks::{Address, ChunkSource, PlainRegion};
 use crate::decode::{Bytes, RegionVisitor};
 use crate::parallel::lock;
 use siltstone_store::container::RegionEntry;
@@ -58,17 +59,22 @@ fn is_tolerable(lost: usize, of: usize, tolerated: f64) -> bool {
     lost == 0 || lost as f64 <= tolerated * of as f64
 }
 
+/// Plain regions of one container that were decoded and verified before, by their place in it.
+pub(crate) type DecodedRegions = HashMap<usize, PlainRegion>;
+
 /// Regions that wait to be moved.
 #[derive(Default)]
 pub(super) struct RegionBatch {
     regions: Vec<(Address, RegionFate)>,
+    /// Those of them that were decoded before.
+    decoded: HashMap<Address, PlainRegion>,
     /// Bytes of those that are taken apart.
     bytes: usize,
 }
 
 /// Chunks of a region that was decoded, verified, on their way to other containers.
 enum MovedChunks {
-    Plain(Vec<u8>),
+    Plain(PlainRegion),
     /// The parts of a delta, against the same bases.
     Delta(Vec<(Class, EncodedRegion)>),
 }
@@ -96,7 +102,7 @@ impl BatchVisitor<'_> {
         reader.verify_region(self.chunks.repository().keys(), address.region, plain)?;
         let numbers = reader.index().regions().get(address.region).map_or(&[][..], |entry| &entry.bases);
         if numbers.is_empty() {
-            return Ok(MovedChunks::Plain(plain.to_vec()));
+            return Ok(MovedChunks::Plain(Arc::new(plain.to_vec())));
         }
         let bases: Vec<_> = numbers.iter().zip(bases).map(|(number, bytes)| Base { number: *number, bytes }).collect();
         let mut by_class: BTreeMap<Class, (Vec<ChunkEntry>, Vec<u8>)> = BTreeMap::new();
@@ -153,19 +159,32 @@ impl Repacker<'_> {
         tolerated: f64,
         class_of: impl Fn(ChunkNumber) -> Option<Class>,
     ) -> Result<(), Stopped> {
+        self.move_decoded(container, DecodedRegions::new(), tolerated, class_of)
+    }
+
+    /// Takes a container as [`move_container`](Self::move_container) does; these regions of it need not be decoded.
+    pub(crate) fn move_decoded(
+        &mut self,
+        container: usize,
+        mut decoded: DecodedRegions,
+        tolerated: f64,
+        class_of: impl Fn(ChunkNumber) -> Option<Class>,
+    ) -> Result<(), Stopped> {
         self.resources.unless_cancelled()?;
         let reader = self.chunks.reader(container).map_err(|error| Stopped::at(container, error))?;
         for (region, entry) in reader.index().regions().iter().enumerate() {
             let fate = RegionFate::of(entry, tolerated, self.options, &class_of);
+            let address = Address { container, region };
             match fate {
                 RegionFate::Left => continue,
                 RegionFate::Copied(..) => {}
                 RegionFate::TakenApart(_) => {
                     let bytes = if entry.bases.is_empty() { entry.plain_bytes } else { entry.sealed_bytes };
                     self.batch.bytes += bytes as usize;
+                    self.batch.decoded.extend(decoded.remove(&region).map(|plain| (address, plain)));
                 }
             }
-            self.batch.regions.push((Address { container, region }, fate));
+            self.batch.regions.push((address, fate));
             if self.batch.bytes >= self.options.effort.batch_bytes() {
                 self.move_batch()?;
             }
@@ -173,10 +192,16 @@ impl Repacker<'_> {
         Ok(())
     }
 
+    /// Bytes of regions that the batch has room for.
+    pub(crate) fn batch_room(&self) -> usize {
+        self.options.effort.batch_bytes().saturating_sub(self.batch.bytes)
+    }
+
     /// Moves the regions that wait.
     pub(super) fn move_batch(&mut self) -> Result<(), Stopped> {
-        let RegionBatch { regions, .. } = std::mem::take(&mut self.batch);
-        let mut moved = self.decode_regions(&regions)?;
+        let RegionBatch { regions, decoded, .. } = std::mem::take(&mut self.batch);
+        let mut moved = self.decode_regions(&regions, &decoded)?;
+        moved.extend(decoded.into_iter().map(|(address, plain)| (address, MovedChunks::Plain(plain))));
         for (address, fate) in regions {
             self.resources.unless_cancelled()?;
             let stopped = |error| Stopped::at(address.container, error);
@@ -209,9 +234,14 @@ impl Repacker<'_> {
         Ok(())
     }
 
-    /// Those of these regions that are taken apart, all of them.
-    fn decode_regions(&self, regions: &[(Address, RegionFate)]) -> Result<HashMap<Address, MovedChunks>, Stopped> {
-        let taken_apart = regions.iter().filter_map(|(address, fate)| match fate {
+    /// Decodes those of these regions that are taken apart, but for those that were decoded before.
+    fn decode_regions(
+        &self,
+        regions: &[(Address, RegionFate)],
+        decoded: &HashMap<Address, PlainRegion>,
+    ) -> Result<HashMap<Address, MovedChunks>, Stopped> {
+        let taken_apart = regions.iter().filter(|(address, _)| !decoded.contains_key(address));
+        let taken_apart = taken_apart.filter_map(|(address, fate)| match fate {
             RegionFate::TakenApart(classes) => Some((*address, classes.clone())),
             RegionFate::Left | RegionFate::Copied(..) => None,
         });

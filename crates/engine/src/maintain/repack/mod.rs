@@ -15,6 +15,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use batch::DecodedRegions;
 pub(crate) use categories::Class;
 
 use crate::chunks::ChunkSource;
