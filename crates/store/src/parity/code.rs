@@ -6,26 +6,92 @@ use crate::storage::ObjectName;
 use reed_solomon_simd::engine::DefaultEngine;
 use reed_solomon_simd::rate::{HighRateDecoder, HighRateEncoder, RateDecoder, RateEncoder};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
-/// A parity object of this layout but for its header.
-pub(super) fn encode(layout: Layout, container: &[u8]) -> Result<Vec<u8>, StoreError> {
-    let mut encoder =
-        HighRateEncoder::new(layout.shards(), layout.parity(), layout.shard(), DefaultEngine::new(), None)
-            .map_err(refused)?;
-    let mut sums = Vec::new();
-    for shard in 0..layout.shards() {
-        let shard = shard_of(layout, container, shard);
-        sums.extend_from_slice(&sum_of(&shard));
-        encoder.add_original_shard(&shard).map_err(refused)?;
-    }
-    let encoded = encoder.encode().map_err(refused)?;
-    let mut shards = Vec::new();
-    for shard in encoded.recovery_iter() {
-        sums.extend_from_slice(&sum_of(shard));
-        shards.extend_from_slice(shard);
+/// Bytes of every shard that are encoded at once. The code treats each place in the shards by itself; so narrow a strip
+/// of them stays in a processor's cache.
+const STRIP_BYTES: usize = 512;
+/// Shards whose checksums are one piece of work.
+const SUMMED_SHARDS: usize = 256;
+
+/// A parity object of this layout but for its header, made by so many threads.
+pub(super) fn encode(layout: Layout, container: &[u8], threads: usize) -> Result<Vec<u8>, StoreError> {
+    let strips = layout.shard().div_ceil(STRIP_BYTES);
+    let tasks = strips + layout.shards().div_ceil(SUMMED_SHARDS);
+    let mut done = on_threads(threads, tasks, |encoder, task| match task.checked_sub(strips) {
+        None => encode_strip(encoder, layout, container, task * STRIP_BYTES),
+        Some(block) => {
+            let shards = block * SUMMED_SHARDS..((block + 1) * SUMMED_SHARDS).min(layout.shards());
+            Ok(shards.flat_map(|shard| sum_of(&shard_of(layout, container, shard))).collect())
+        }
+    })?;
+    let mut sums = done.split_off(strips).concat();
+    let mut shards = Vec::with_capacity(layout.parity() * layout.shard());
+    for shard in 0..layout.parity() {
+        let start = shards.len();
+        // A strip has its part of the one parity shard after that of the other.
+        for strip in &done {
+            let width = strip.len() / layout.parity();
+            shards.extend_from_slice(strip.get(shard * width..(shard + 1) * width).unwrap_or_default());
+        }
+        sums.extend_from_slice(&sum_of(shards.get(start..).unwrap_or_default()));
     }
     let layout = layout.encode();
     Ok([layout.as_slice(), &sums, &shards, &layout].concat())
+}
+
+/// The strip of all parity shards from this byte of each on, one after the other.
+fn encode_strip(
+    encoder: &mut Option<HighRateEncoder<DefaultEngine>>,
+    layout: Layout,
+    container: &[u8],
+    start: usize,
+) -> Result<Vec<u8>, StoreError> {
+    let strip = start..(start + STRIP_BYTES).min(layout.shard());
+    let (shards, parity, bytes) = (layout.shards(), layout.parity(), strip.len());
+    let encoder = match encoder {
+        Some(encoder) => {
+            encoder.reset(shards, parity, bytes).map_err(refused)?;
+            encoder
+        }
+        None => {
+            encoder.insert(HighRateEncoder::new(shards, parity, bytes, DefaultEngine::new(), None).map_err(refused)?)
+        }
+    };
+    for shard in 0..shards {
+        let shard = shard_of(layout, container, shard);
+        encoder.add_original_shard(shard.get(strip.clone()).unwrap_or_default()).map_err(refused)?;
+    }
+    Ok(encoder.encode().map_err(refused)?.recovery_iter().flatten().copied().collect())
+}
+
+/// Results of all tasks in order, done by this thread and the others that the system gives, each with a state of its
+/// own.
+fn on_threads<S: Default, R: Send>(
+    threads: usize,
+    tasks: usize,
+    work: impl Fn(&mut S, usize) -> Result<R, StoreError> + Sync,
+) -> Result<Vec<R>, StoreError> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work_off = || {
+        let mut state = S::default();
+        while let Some(task) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|task| *task < tasks) {
+            let result = work(&mut state, task);
+            done.lock().unwrap_or_else(PoisonError::into_inner).insert(task, result);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.min(tasks) {
+            if thread::Builder::new().name("parity".to_owned()).spawn_scoped(scope, work_off).is_err() {
+                break;
+            }
+        }
+        work_off();
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 /// The container's bytes, from what is left of it and of its parity object. They have to be verified.

@@ -13,8 +13,8 @@
 //! container's own seals hold, under the recorded salt ([`heal()`]). It may be missing, and be made anew from a sound
 //! container at any time ([`protect`]).
 //!
-//! Cost, beside the bytes: measured in `docs/MEASUREMENTS.md`. Memory: about three times the container, while it is
-//! encoded or healed.
+//! Cost, beside the bytes: measured in `docs/MEASUREMENTS.md`. Memory: an eighth of the container for each thread that
+//! encodes, of one with shards as long as a page; about three times the container, while it is healed.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -57,7 +57,16 @@ impl ParitySettings {
     }
 }
 
-/// The parity object of a container, given its bytes; `None` if the layout has no parity for it.
+/// Bytes of a container that another thread is worth.
+const BYTES_PER_THREAD: usize = 1 << 20;
+
+/// The threads that encode the parity of a container: no more than there are cores.
+fn threads_for(container: &[u8]) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.min(container.len() / BYTES_PER_THREAD).max(1)
+}
+
+/// The parity object of a container, given its bytes, made by several threads if it is large; `None` if the layout has no parity for it.
 ///
 /// # Errors
 /// [`StoreError::Machine`] if the library refuses.
@@ -70,7 +79,7 @@ pub fn protect(
 ) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(layout) = Layout::plan(container.len() as u64, percent) else { return Ok(None) };
     let key = ObjectKey::create(keys, ObjectName::Parity(series, id), ObjectKind::Parity)?;
-    Ok(Some([key.header().to_bytes().to_vec(), code::encode(layout, container)?].concat()))
+    Ok(Some([key.header().to_bytes().to_vec(), code::encode(layout, container, threads_for(container))?].concat()))
 }
 
 /// Checks that this is a parity object of these container bytes, whole and without a flipped bit.
@@ -88,6 +97,6 @@ pub fn check(
     let key = ObjectKey::open(keys, name, ObjectKind::Parity, object)?;
     let layout = Layout::find(&name, object)?;
     let is_whole = layout.container_bytes == container.len() as u64
-        && object.get(key.header().to_bytes().len()..) == Some(code::encode(layout, container)?.as_slice());
+        && object.get(key.header().to_bytes().len()..) == Some(code::encode(layout, container, 1)?.as_slice());
     if is_whole { Ok(()) } else { Err(StoreError::damaged(&name, "shards", "they are not those of its container")) }
 }

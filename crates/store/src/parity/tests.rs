@@ -239,3 +239,25 @@ fn a_healer_names_what_it_healed_and_tries_the_hopeless_once() {
     disk.barrier().unwrap();
     assert!(hopeless.heal(&disk, &keys(), SERIES, &container.record).is_none() && hopeless.healed().is_empty());
 }
+
+#[test]
+fn the_object_is_the_same_however_many_threads_make_it_and_holds_the_librarys_shards() {
+    for bytes in [1, 5000, 70_000, 300_000, 1_500_000] {
+        let container = noise(9, bytes);
+        let layout = Layout::plan(container.len() as u64, 3).unwrap();
+        let alone = super::code::encode(layout, &container, 1).unwrap();
+        for threads in [2, 5] {
+            assert!(super::code::encode(layout, &container, threads).unwrap() == alone, "{bytes} by {threads}");
+        }
+        let mut filled = container;
+        filled.resize(layout.shards() * layout.shard(), 0);
+        let (shards, engine) = (layout.shards(), DefaultEngine::new());
+        let mut encoder = HighRateEncoder::new(shards, layout.parity(), layout.shard(), engine, None).unwrap();
+        filled.chunks(layout.shard()).for_each(|shard| encoder.add_original_shard(shard).unwrap());
+        for (at, expected) in encoder.encode().unwrap().recovery_iter().enumerate() {
+            let place = layout.parity_at(at);
+            let place = place.start - HEADER_BYTES..place.end - HEADER_BYTES;
+            assert!(alone.get(place) == Some(expected), "{bytes}, parity shard {at}");
+        }
+    }
+}

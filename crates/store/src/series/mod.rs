@@ -42,7 +42,9 @@ use commit::{Committed, commit_after};
 use parts::PartNames;
 use renewals::Renewals;
 use std::collections::{BTreeSet, HashMap};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
 
 /// The holder of a series' lease, and what acquiring it found.
 #[derive(Debug)]
@@ -253,8 +255,14 @@ impl<'r> SeriesWriter<'r> {
     pub fn put(&self, container: &SealedContainer) -> Result<(), StoreError> {
         let (series, SealedContainer { bytes, record }) = (self.series(), container);
         let percent = self.repository.parity().percent(record.kind);
-        self.put_object(&record.object_name(series), bytes)?;
-        match protect(self.repository.keys(), series, record.id, bytes, percent)? {
+        let protect = || protect(self.repository.keys(), series, record.id, bytes, percent);
+        let parity = thread::scope(|scope| {
+            // Where the system gives no thread, it is made afterwards.
+            let making = thread::Builder::new().name("parity".to_owned()).spawn_scoped(scope, protect);
+            self.put_object(&record.object_name(series), bytes)?;
+            making.map_or_else(|_| protect(), |making| making.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        match parity? {
             Some(parity) => self.put_object(&ObjectName::Parity(series, record.id), &parity),
             None => Ok(()),
         }
