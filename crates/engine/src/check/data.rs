@@ -166,6 +166,7 @@ impl SeriesCheck<'_> {
             gap_bytes: GAP_BYTES_DEFAULT,
             read_bytes_max: CHECK_READ_BYTES_MAX,
             waiting_bytes_max: self.resources.check_waiting_bytes(),
+            verifies_bases: true,
             spill_folder: self.resources.scratch_of(self.repository),
         };
         let visitor = CheckVisitor {

@@ -72,7 +72,7 @@ pub(crate) struct Gatherer<'env> {
 
 /// Receives regions that were asked for, from several threads.
 pub(crate) trait RegionVisitor: Send + Sync {
-    /// Sees one region. Its chunks are *not* verified, its bases are.
+    /// Sees one region. Its chunks are *not* verified; its bases are, but where single chunks are asked for.
     fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]);
 }
 
@@ -158,11 +158,21 @@ impl<'env> Gatherer<'env> {
         wanted: &[Address],
         visitor: &Arc<T>,
     ) -> Result<BTreeMap<usize, Arc<StoreError>>, StoreError> {
+        self.decode(wanted, visitor, true)
+    }
+
+    fn decode<T: RegionVisitor + 'env>(
+        &self,
+        wanted: &[Address],
+        visitor: &Arc<T>,
+        verifies_bases: bool,
+    ) -> Result<BTreeMap<usize, Arc<StoreError>>, StoreError> {
         let plan = Plan::new(&self.chunks, wanted, &self.order);
         let settings = DecodeSettings {
             gap_bytes: GAP_BYTES_DEFAULT,
             read_bytes_max: READ_BYTES_MAX,
             waiting_bytes_max: self.waiting_bytes,
+            verifies_bases,
             spill_folder: self.spill_folder.clone(),
         };
         let (visitor, observer) = (visitor.clone(), self.observer);
@@ -220,7 +230,8 @@ impl<'env> Gatherer<'env> {
         }
         let addresses: Vec<Address> = wanted.keys().copied().collect();
         let choice = Arc::new(Choice { source: self.chunks.clone(), wanted, keep, found: Mutex::default() });
-        failures.extend(self.regions(&addresses, &choice)?.into_values());
+        // The choice verifies what it takes.
+        failures.extend(self.decode(&addresses, &choice, false)?.into_values());
         let found = std::mem::take(&mut *lock(&choice.found));
         Ok((found, failures))
     }

@@ -50,7 +50,8 @@ struct Outcome {
 }
 
 fn settings(waiting_bytes_max: u64) -> DecodeSettings {
-    DecodeSettings { gap_bytes: 500, read_bytes_max: 1 << 20, waiting_bytes_max, spill_folder: std::env::temp_dir() }
+    let spill_folder = std::env::temp_dir();
+    DecodeSettings { gap_bytes: 500, read_bytes_max: 1 << 20, waiting_bytes_max, verifies_bases: true, spill_folder }
 }
 
 /// Decodes these regions on so many workers; on this thread with none.
@@ -248,6 +249,20 @@ proptest! {
         prop_assert!(outcome.failed.values().all(|(origin, _)| *origin == hit), "{:?}", outcome.failed);
         prop_assert_eq!(outcome.decoded.len() + outcome.failed.len(), plain.len());
         prop_assert!(outcome.decoded.iter().all(|(at, bytes)| plain[*at] == *bytes));
+    }
+
+    #[test]
+    fn bases_that_are_not_verified_cost_nothing_by_a_wrong_fingerprint(shape in shapes(), hit in any::<prop::sample::Index>()) {
+        let hit = hit.index(shape.regions.len());
+        let Built { bench, wanted, plain, .. } = build(&shape, |at, region| {
+            if at == hit {
+                region.chunks.iter_mut().for_each(|chunk| chunk.fingerprint.0[0] ^= 1);
+            }
+        });
+        let settings = DecodeSettings { verifies_bases: false, ..settings(shape.budget) };
+        let outcome = decode(&bench, &wanted, settings, shape.workers);
+        prop_assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+        prop_assert_eq!(outcome.decoded.into_values().collect::<Vec<_>>(), plain);
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub(super) fn settings(resources: &Resources, options: &RestoreOptions) -> Decod
         gap_bytes: options.gap_bytes,
         read_bytes_max,
         waiting_bytes_max: waiting_bytes,
+        // Each chunk is when it is placed.
+        verifies_bases: false,
         spill_folder: options.target.clone(),
     }
 }
