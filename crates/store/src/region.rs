@@ -138,26 +138,65 @@ impl EncodedRegion {
         bases: &[&[u8]],
     ) -> Result<Vec<u8>, StoreError> {
         plain.clear();
+        let place = (object, part);
+        let plain_bytes = self.plain_bytes_for(place, bases)?;
+        if !bases.is_empty() {
+            let decoded = decoder.decode(self.codec, bases, &self.payload, plain_bytes);
+            plain.extend_from_slice(decoded.map_err(|error| error_of(place, error))?);
+        } else if self.codec == Codec::Raw && self.payload.len() == plain_bytes {
+            return Ok(self.payload);
+        } else {
+            let decoded = decoder.decode_plain(self.codec, &self.payload, plain_bytes, &mut plain);
+            decoded.map_err(|error| error_of(place, error))?;
+        }
+        Ok(plain)
+    }
+
+    /// As [`decode`](Self::decode), for whoever looks at the bytes and needs them no longer: they are copied nowhere.
+    /// They lie in the decoder, in the region or in `memory`, whose content is not wanted any more.
+    ///
+    /// # Errors
+    /// Those of [`decode`](Self::decode).
+    pub fn decode_in_place<'d>(
+        &'d self,
+        memory: &'d mut Vec<u8>,
+        decoder: &'d mut RegionDecoder,
+        object: &dyn fmt::Display,
+        part: &str,
+        bases: &[&[u8]],
+    ) -> Result<&'d [u8], StoreError> {
+        let place = (object, part);
+        let plain_bytes = self.plain_bytes_for(place, bases)?;
+        let decoded = if !bases.is_empty() {
+            decoder.decode(self.codec, bases, &self.payload, plain_bytes)
+        } else if self.codec == Codec::Raw && self.payload.len() == plain_bytes {
+            Ok(&*self.payload)
+        } else {
+            decoder.decode_plain(self.codec, &self.payload, plain_bytes, memory).map(|()| memory.as_slice())
+        };
+        decoded.map_err(|error| error_of(place, error))
+    }
+
+    /// The length of the plain bytes, if it and these bases are within bounds.
+    fn plain_bytes_for(&self, (object, part): Place<'_>, bases: &[&[u8]]) -> Result<usize, StoreError> {
         if bases.len() != self.bases.len() {
             let reason = format!("{} bases were brought for {}", bases.len(), self.bases.len());
             return Err(StoreError::Refused { what: format!("{object} ({part})"), reason });
         }
         let plain_bytes = bounded_plain_bytes(object, self.plain_bytes.into())?;
-        let result = if !bases.is_empty() {
-            bounded_base_bytes(object, bases)?;
-            decoder.decode(self.codec, bases, &self.payload, plain_bytes).map(|decoded| {
-                plain.extend_from_slice(decoded);
-                plain
-            })
-        } else if self.codec == Codec::Raw && self.payload.len() == plain_bytes {
-            Ok(self.payload)
-        } else {
-            decoder.decode_plain(self.codec, &self.payload, plain_bytes, &mut plain).map(|()| plain)
-        };
-        result.map_err(|error| match error {
-            RegionError::Failed { .. } => unable(error),
-            _ => StoreError::damaged(object, part, error.to_string()),
-        })
+        bounded_base_bytes(object, bases)?;
+        Ok(plain_bytes)
+    }
+}
+
+/// An object, and a part of it.
+type Place<'p> = (&'p dyn fmt::Display, &'p str);
+
+/// What a decoder complains of, as an error of the region there.
+fn error_of((object, part): Place<'_>, error: RegionError) -> StoreError {
+    match error {
+        RegionError::Failed { .. } => unable(error),
+        _ => StoreError::damaged(object, part, error.to_string()),
     }
 }
 

@@ -60,7 +60,7 @@ impl SeriesCheck<'_> {
         let (mut damage, mut read) = (Vec::new(), Vec::new());
         let fetches = self.fetches();
         std::thread::scope(|scope| {
-            let pool: Pool<'_, Worker> = Pool::start(scope, "check", fetches, fetches, || Ok(RegionDecoder::new()))?;
+            let pool: Pool<'_, Worker> = Pool::start(scope, "check", fetches, fetches, || Ok(Worker::default()))?;
             while !left.is_empty() && self.has_time(!read.is_empty()) {
                 let rest = left.split_off(left.len().min(self.group_containers()));
                 let group = std::mem::replace(&mut left, rest);

@@ -12,7 +12,7 @@ use crate::chunks::{Address, ChunkSource};
 use crate::observer::Observer;
 use crate::parallel::{Pool, lock};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
+use siltstone_store::region::{ChunkEntry, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -143,7 +143,7 @@ impl<'env> Gatherer<'env> {
         spill_folder: PathBuf,
         resources: &'env Resources,
     ) -> Result<Self, StoreError> {
-        let pool = Pool::start(scope, "decode", threads, threads, || Ok(RegionDecoder::new()))?;
+        let pool = Pool::start(scope, "decode", threads, threads, || Ok(Worker::default()))?;
         let (order, observer) = (Order::new(manifest), &*resources.observer);
         Ok(Self { chunks, order, pool, threads, waiting_bytes, spill_folder, tally: Arc::default(), observer })
     }

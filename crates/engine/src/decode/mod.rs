@@ -178,7 +178,12 @@ pub(crate) struct Decoding<'r, S> {
 }
 
 /// A worker of the pool that decodings run on.
-pub(crate) type Worker = RegionDecoder;
+#[derive(Debug, Default)]
+pub(crate) struct Worker {
+    decoder: RegionDecoder,
+    /// Memory for the region at work.
+    plain: Vec<u8>,
+}
 
 impl<'r, S: DecodeVisitor> Decoding<'r, S> {
     /// Prepares the decoding of a plan of this source.
@@ -213,12 +218,12 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         let mut tickets = Vec::new();
         for visit in 0..self.plan.visits.len() {
             let this = self.clone();
-            tickets.push(pool.submit(move |decoder| this.guarded(|| this.visit(visit, decoder))));
+            tickets.push(pool.submit(move |worker| this.guarded(|| this.visit(visit, worker))));
         }
         // Behind all visits, so that each of those is under way when a worker waits here.
         for _ in 0..workers {
             let this = self.clone();
-            tickets.push(pool.submit(move |decoder| this.guarded(|| this.help(decoder))));
+            tickets.push(pool.submit(move |worker| this.guarded(|| this.help(worker))));
         }
         tickets
     }
@@ -241,11 +246,11 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
     /// Does everything on this thread.
     #[cfg(test)]
     pub(crate) fn run(&self) {
-        let mut decoder = RegionDecoder::new();
+        let mut worker = Worker::default();
         for (node, error) in &self.plan.faults {
             self.fail(*node, error);
         }
-        (0..self.plan.visits.len()).for_each(|visit| self.visit(visit, &mut decoder));
+        (0..self.plan.visits.len()).for_each(|visit| self.visit(visit, &mut worker));
     }
 
     /// Runs a part of the work; a panic in it ends the waiting of the others.
@@ -274,20 +279,20 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
     }
 
     /// Decodes what is ready until nothing is.
-    fn drain(&self, decoder: &mut RegionDecoder) {
+    fn drain(&self, worker: &mut Worker) {
         loop {
             if self.visitor.is_cancelled() {
                 return;
             }
             let Some(ready) = self.lock().ready.pop_front() else { return };
-            self.process(ready, decoder);
+            self.process(ready, worker);
         }
     }
 
     /// Decodes what becomes ready until all is done.
-    fn help(&self, decoder: &mut RegionDecoder) {
+    fn help(&self, worker: &mut Worker) {
         loop {
-            self.drain(decoder);
+            self.drain(worker);
             let shared = self.lock();
             if shared.waiting.left == 0 || shared.is_over || self.visitor.is_cancelled() {
                 return;
@@ -298,12 +303,12 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         }
     }
 
-    fn process(&self, ready: Ready, decoder: &mut RegionDecoder) {
+    fn process(&self, ready: Ready, worker: &mut Worker) {
         match ready {
             Ready::Sealed { node, reader, sealed } => {
                 let region = self.plan.address(node as usize).region;
                 match self.chunks.unseal(&reader, region, sealed) {
-                    Ok(encoded) if encoded.bases.is_empty() => self.decode(node, encoded, &[], decoder),
+                    Ok(encoded) if encoded.bases.is_empty() => self.decode(node, encoded, &[], worker),
                     Ok(encoded) => self.add_region(node, encoded),
                     Err(error) if self.lock().waiting.is_done(node) => {
                         self.visitor.failed_too(self.planned(node), &error);
@@ -314,7 +319,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
             Ready::Complete { node } => {
                 let complete = self.lock().waiting.take(node);
                 match complete.ok_or_else(incomplete).and_then(brought_back) {
-                    Ok((encoded, bases)) => self.decode(node, encoded, &bases, decoder),
+                    Ok((encoded, bases)) => self.decode(node, encoded, &bases, worker),
                     Err(error) => self.fail(node, &Arc::new(error)),
                 }
             }
@@ -351,13 +356,13 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         }
     }
 
-    fn decode(&self, node: u32, mut encoded: EncodedRegion, bases: &[Bytes], decoder: &mut RegionDecoder) {
+    fn decode(&self, node: u32, mut encoded: EncodedRegion, bases: &[Bytes], worker: &mut Worker) {
         let slices: Vec<&[u8]> = bases.iter().map(AsRef::as_ref).collect();
         let address = self.plan.address(node as usize);
         let chunks = std::mem::take(&mut encoded.chunks);
         let (name, part) = (self.chunks.object_name(address.container), format!("region {}", address.region));
-        match encoded.decode(decoder, &name, &part, &slices) {
-            Ok(plain) => self.deliver(node, &chunks, &plain, bases),
+        match encoded.decode_in_place(&mut worker.plain, &mut worker.decoder, &name, &part, &slices) {
+            Ok(plain) => self.deliver(node, &chunks, plain, bases),
             Err(error) => self.fail(node, &Arc::new(error)),
         }
     }

@@ -65,7 +65,7 @@ fn decode(bench: &Bench, wanted: &[Address], settings: DecodeSettings, workers: 
     } else {
         std::thread::scope(|scope| {
             let pool: Pool<'_, Worker> =
-                Pool::start(scope, "test", workers, 2, || Ok(RegionDecoder::new())).expect("threads");
+                Pool::start(scope, "test", workers, 2, || Ok(Worker::default())).expect("threads");
             decoding.wait(decoding.start(&pool, workers)).expect("done");
         });
     }

@@ -1,16 +1,15 @@
 //! Visiting a container: range reads over the regions needed, and what they bring handed on.
 
 use super::plan::Visit;
-use super::{DecodeVisitor, Decoding, Ready};
+use super::{DecodeVisitor, Decoding, Ready, Worker};
 use siltstone_store::StoreError;
 use siltstone_store::container::ContainerReader;
-use siltstone_store::region::RegionDecoder;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<S: DecodeVisitor> Decoding<'_, S> {
     /// Reads what is needed of one container, and decodes until nothing is ready.
-    pub(super) fn visit(&self, visit: usize, decoder: &mut RegionDecoder) {
+    pub(super) fn visit(&self, visit: usize, worker: &mut Worker) {
         let Visit { container, nodes } = &self.plan.visits[visit];
         if self.visitor.is_cancelled() {
             return;
@@ -20,19 +19,13 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
             Err(error) => return self.fail_all(nodes, error),
         };
         if self.visitor.reads_whole(*container) {
-            self.visit_whole(*container, nodes, &reader, decoder);
+            self.visit_whole(*container, nodes, &reader, worker);
         } else {
-            self.visit_regions(*container, nodes, &reader, decoder);
+            self.visit_regions(*container, nodes, &reader, worker);
         }
     }
 
-    fn visit_regions(
-        &self,
-        container: usize,
-        nodes: &[u32],
-        reader: &Arc<ContainerReader>,
-        decoder: &mut RegionDecoder,
-    ) {
+    fn visit_regions(&self, container: usize, nodes: &[u32], reader: &Arc<ContainerReader>, worker: &mut Worker) {
         // What has failed because of a base need not be read.
         let nodes: Vec<u32> = {
             let shared = self.lock();
@@ -55,7 +48,7 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
                 Ok((arrived, bytes)) => {
                     bytes_read += bytes;
                     self.hand_on(arrived);
-                    self.drain(decoder);
+                    self.drain(worker);
                 }
                 Err(error) => self.fail_all(nodes, error),
             }
@@ -82,7 +75,7 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
         Ok((arrived, bytes))
     }
 
-    fn visit_whole(&self, container: usize, nodes: &[u32], reader: &Arc<ContainerReader>, decoder: &mut RegionDecoder) {
+    fn visit_whole(&self, container: usize, nodes: &[u32], reader: &Arc<ContainerReader>, worker: &mut Worker) {
         let name = reader.object_name();
         let object = self.chunks.repository().storage().read(name, name.bytes_max()).map_err(StoreError::from);
         let object = self.chunks.or_healed(self.chunks.source_of(reader), object, |object| Ok(object.to_vec()));
@@ -102,7 +95,7 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
             match self.chunks.or_healed(self.chunks.source_of(reader), sealed_in(&object), sealed_in) {
                 Ok(sealed) => {
                     self.hand_on(vec![Ready::Sealed { node: *node, reader: reader.clone(), sealed }]);
-                    self.drain(decoder);
+                    self.drain(worker);
                 }
                 Err(error) if self.lock().waiting.is_done(*node) => {
                     self.visitor.failed_too(self.planned(*node), &error);

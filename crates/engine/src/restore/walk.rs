@@ -18,7 +18,6 @@ use crate::linked::Linked;
 use crate::observer::{EntryAction, Notice};
 use crate::parallel::Pool;
 use siltstone_store::catalog::{Content, Entry, EntryPath};
-use siltstone_store::region::RegionDecoder;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -80,7 +79,7 @@ pub(super) fn place_all<'a>(
             run,
             placing,
             fetching,
-            pool: Pool::start(scope, "place", workers, 2 * workers, || Ok(RegionDecoder::new()))?,
+            pool: Pool::start(scope, "place", workers, 2 * workers, || Ok(Worker::default()))?,
             chunks,
             summary,
             frames: Frames::new(run, made),
