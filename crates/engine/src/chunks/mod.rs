@@ -297,7 +297,8 @@ impl<'r> ChunkSource<'r> {
         })
     }
 
-    /// A region's plain bytes, kept for a while; its chunks are *not* yet verified, those of its bases are.
+    /// A region's plain bytes, kept for a while; neither its chunks nor its bases are verified: whoever takes a chunk
+    /// compares it with its fingerprint.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] of the region itself or of one its bases lie in; of a region whose bases lead back to

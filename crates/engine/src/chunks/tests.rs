@@ -110,19 +110,35 @@ fn regions_that_are_each_other_s_bases_are_an_error_that_names_one() {
 }
 
 #[test]
-fn a_base_that_is_not_what_was_fingerprinted_is_named_and_what_does_not_need_it_is_read() {
+fn a_base_that_is_not_what_was_fingerprinted_costs_itself_and_what_is_made_of_it() {
     let mut bench = pairs();
     let delta = bench.region(&[0], &[1]);
     let beside = bench.region(&[2], &[3]);
-    let mut base = bench.region(&[1, 3], &[]);
-    base.chunks[0].fingerprint.0[5] ^= 1;
-    bench.container(&[delta, beside]);
+    let genuine = bench.region(&[1, 3], &[]);
+    bench.contents.get_mut(&1).expect("a chunk").iter_mut().for_each(|byte| *byte ^= 1);
+    let base = EncodedRegion { chunks: genuine.chunks, ..bench.region(&[1, 3], &[]) };
+    let needs = bench.container(&[delta, beside]);
     let container = bench.container(&[base]);
     let source = ChunkSource::new(&bench.repository, &bench.manifest);
-    let error = read(&source, 0).expect_err("a wrong base").to_string();
-    let name = source.object_name(container).to_string();
-    assert!(error.contains(&name) && error.contains("region 0, chunk 1"), "{error}");
+    for (number, container) in [(0, needs), (1, container)] {
+        let error = read(&source, number).expect_err("a wrong base").to_string();
+        let name = source.object_name(container).to_string();
+        assert!(error.contains(&name) && error.contains(&format!("region 0, chunk {number}")), "{error}");
+    }
     assert_eq!(read(&source, 2).expect("chunk 2"), bench.contents[&2]);
+}
+
+#[test]
+fn a_base_whose_fingerprint_alone_is_wrong_costs_nothing_that_is_made_of_it() {
+    let mut bench = pairs();
+    let delta = bench.region(&[0], &[1]);
+    let mut base = bench.region(&[1], &[]);
+    base.chunks[0].fingerprint.0[5] ^= 1;
+    bench.container(&[delta]);
+    bench.container(&[base]);
+    let source = ChunkSource::new(&bench.repository, &bench.manifest);
+    assert_eq!(read(&source, 0).expect("chunk 0"), bench.contents[&0]);
+    assert!(read(&source, 1).is_err());
 }
 
 #[test]

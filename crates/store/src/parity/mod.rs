@@ -62,8 +62,10 @@ const BYTES_PER_THREAD: usize = 1 << 20;
 
 /// The threads that encode the parity of a container: no more than there are cores.
 fn threads_for(container: &[u8]) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores.min(container.len() / BYTES_PER_THREAD).max(1)
+    match container.len() / BYTES_PER_THREAD {
+        0 | 1 => 1,
+        worth => std::thread::available_parallelism().map_or(1, usize::from).min(worth),
+    }
 }
 
 /// The parity object of a container, given its bytes, made by several threads if it is large; `None` if the layout has no parity for it.
