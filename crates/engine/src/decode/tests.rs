@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn bases_that_are_not_verified_cost_nothing_by_a_wrong_fingerprint(shape in shapes(), hit in any::<prop::sample::Index>()) {
+    fn a_wrong_fingerprint_of_unverified_bases_costs_nothing(shape in shapes(), hit in any::<prop::sample::Index>()) {
         let hit = hit.index(shape.regions.len());
         let Built { bench, wanted, plain, .. } = build(&shape, |at, region| {
             if at == hit {

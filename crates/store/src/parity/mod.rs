@@ -68,7 +68,8 @@ fn threads_for(container: &[u8]) -> usize {
     }
 }
 
-/// The parity object of a container, given its bytes, made by several threads if it is large; `None` if the layout has no parity for it.
+/// The parity object of a container, given its bytes, made by several threads if it is large; `None` if the layout has
+/// no parity for it.
 ///
 /// # Errors
 /// [`StoreError::Machine`] if the library refuses.
