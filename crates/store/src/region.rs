@@ -192,7 +192,7 @@ impl EncodedRegion {
 /// An object, and a part of it.
 type Place<'p> = (&'p dyn fmt::Display, &'p str);
 
-/// What a decoder complains of, as an error of the region there.
+/// An error of a decoder, as one of the region there.
 fn error_of((object, part): Place<'_>, error: RegionError) -> StoreError {
     match error {
         RegionError::Failed { .. } => unable(error),
