@@ -50,10 +50,10 @@ pub(super) fn read_sample(
         }
     }
     shuffle(&mut regions, manifest.sequence);
-    let mut drawn = 0;
+    let mut drawn_bytes = 0;
     let regions = regions.into_iter().take_while(|address| {
-        let is_wanted = drawn < bytes;
-        drawn += u64::from(chunks.sealed_bytes(*address).unwrap_or_default());
+        let is_wanted = drawn_bytes < bytes;
+        drawn_bytes += u64::from(chunks.sealed_bytes(*address).unwrap_or_default());
         is_wanted
     });
     thread::scope(|scope| {

@@ -14,7 +14,8 @@
 //! container at any time ([`protect`]).
 //!
 //! Cost, beside the bytes: measured in `docs/MEASUREMENTS.md`. Memory: an eighth of the container for each thread that
-//! encodes, of one with shards as long as a page; about three times the container, while it is healed.
+//! encodes, where shards are as long as a page, and at most as much as the container has; about three times the
+//! container, while it is healed.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
