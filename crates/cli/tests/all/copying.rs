@@ -1,7 +1,7 @@
 //! `silt copy` by the real program: two repositories with passwords of their own, filters, dry run, JSON, and what is
 //! said where it does not work.
 
-use crate::common::{Ran, Sandbox, noise, ran};
+use crate::common::{QUICK_KEY, Ran, Sandbox, noise, ran};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -14,7 +14,7 @@ fn sandbox() -> Sandbox {
     sandbox.write("b", noise(2, 100_000));
     sandbox.backup(&["--tag", "second", "--description", "with b"]);
     sandbox.backup(&["--host", "elsewhere"]);
-    ran(second(&sandbox).args(["init", "--parity", "off"])).ok();
+    ran(second(&sandbox).args(["init", "--parity", "off"]).args(QUICK_KEY)).ok();
     sandbox
 }
 

@@ -1,7 +1,7 @@
 //! A repository behind `silt serve`: made by an administrator, filled by a client that may only add, and given back
 //! space by a third that may delete.
 
-use crate::common::{Ran, Sandbox, content, noise, ran};
+use crate::common::{QUICK_KEY, Ran, Sandbox, content, noise, ran};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -101,7 +101,7 @@ fn filled(sandbox: &Sandbox) -> Served<'_> {
     sandbox.add_token("client", "all", "put,list,read");
     sandbox.add_token("keeper", "all", "put,list,read,forget");
     let served = Served::start(sandbox, &[]);
-    served.run("admin", &["init", "--parity", "off"]).ok();
+    served.run("admin", &[&["init", "--parity", "off"], &QUICK_KEY[..]].concat()).ok();
     let source = sandbox.source();
     for seed in 0..2 {
         for file in 0..8 {

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
+/// A key that is opened at next to no cost: most tests run the program often, and are about something else.
+pub(crate) const QUICK_KEY: [&str; 6] = ["--kdf-memory", "64K", "--kdf-passes", "1", "--kdf-lanes", "1"];
+
 /// A folder with a source, and a place for a repository.
 pub(crate) struct Sandbox {
     folder: TempDir,
@@ -20,10 +23,10 @@ impl Sandbox {
         Self { folder }
     }
 
-    /// With a repository of password `secret`, whose data has no parity, so that damage shows.
+    /// With a repository of password `secret`, which opens quickly and whose data has no parity, so that damage shows.
     pub(crate) fn new() -> Self {
         let sandbox = Self::bare();
-        sandbox.run(&["init", "--parity", "off"]).ok();
+        ran(sandbox.silt().args(["init", "--parity", "off"]).args(QUICK_KEY)).ok();
         sandbox
     }
 
