@@ -159,8 +159,8 @@ pub struct ForgetSummary {
     pub containers_deleted: u64,
     /// Containers replaced by smaller ones.
     pub containers_rewritten: u64,
-    /// About how many bytes are held by chunks that only deltas need now: the next backup or `silt maintain` frees most
-    /// of them.
+    /// About how many bytes are held by chunks that only deltas need now, and that the next backup or `silt maintain`
+    /// frees if that pays; 0 where it was found not to pay and they are hardly more.
     pub ghost_bytes: u64,
     /// Size of all objects of the repository before; at a distance, where listing them takes long, of the containers of
     /// the series concerned.

@@ -4,8 +4,9 @@
 //! Eliminating them: what hangs on a ghost is encoded against what the ghost itself hangs on, and the ghost goes. New
 //! bases of a delta are taken from what it hung on already, through its ghosts, so that no cycle can come about. It is
 //! done only if it frees more than it costs; a ghost that is stored whole stays, there being nothing to put in its
-//! place. Few ghosts are left alone until there are more, and where much hangs on them a sample is encoded first: who
-//! forgets every day would else encode the same again each day, only to throw it away.
+//! place. Few ghosts are left alone until there are more. Where much hangs on them a sample is encoded first. What did
+//! not pay is noted in the manifest, and tried again when there are a quarter more: who forgets every day would else
+//! encode the same again each day, only to throw it away.
 //!
 //! ```text
 //! a -> G -> b        becomes  a -> b       (-> : is a delta against; G: the ghost)
@@ -45,6 +46,8 @@ const GHOSTS_ONE_IN: u64 = 64;
 const SAMPLE_BYTES: u64 = 4 << 20;
 /// Samples are taken of what is at least so many times the sample.
 const SAMPLED_FROM: u64 = 4;
+/// What did not pay is tried again when there is one byte in so many more.
+const AGAIN_ONE_IN: u64 = 4;
 
 /// A delta that hangs on ghosts.
 struct Dependent {
@@ -154,7 +157,15 @@ impl Elimination {
     }
 }
 
-/// About how many bytes are held by ghosts that can be eliminated, and by those that nothing hangs on.
+/// Tells whether it is worth trying to eliminate ghosts of so many bytes: they are no small part of the series, and more
+/// than when it last did not pay.
+fn is_worth_trying(manifest: &Manifest, ghost_bytes: u64) -> bool {
+    let series_bytes: u64 = manifest.containers.iter().map(|record| record.object_bytes).sum();
+    let kept = manifest.ghosts_kept;
+    ghost_bytes >= series_bytes / GHOSTS_ONE_IN && (kept == 0 || ghost_bytes >= kept + kept / AGAIN_ONE_IN)
+}
+
+/// About how many bytes are held by ghosts that are to be eliminated where that pays, and by those that nothing hangs on.
 pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
     let (ghosts, live) = (manifest.ghosts(), manifest.live());
     if ghosts.is_empty() {
@@ -162,8 +173,9 @@ pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Resul
     }
     let chunks = ChunkSource::new(repository, manifest);
     let needed = chunks.base_graph()?.closure(&(&live - &ghosts));
-    let elimination = Elimination::read(&chunks, &(ghosts & &needed), &needed)?;
-    Ok(elimination.ghost_bytes + stored_bytes(&chunks, &(live - needed))?)
+    let in_deltas = Elimination::read(&chunks, &(ghosts & &needed), &needed)?.ghost_bytes;
+    let to_try = if is_worth_trying(manifest, in_deltas) { in_deltas } else { 0 };
+    Ok(to_try + stored_bytes(&chunks, &(live - needed))?)
 }
 
 /// About how many bytes these chunks take.
@@ -198,22 +210,22 @@ pub(super) fn eliminate(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) ->
     shrink_hulls(&chunks, &mut next)?;
     let ghosts = next.ghosts();
     if ghosts.is_empty() {
+        next.ghosts_kept = 0;
         return commit(work, writer, next);
     }
     let elimination = Elimination::read(&chunks, &ghosts, &next.live())?;
+    // Of fewer than there were, a quarter more is less.
+    next.ghosts_kept = next.ghosts_kept.min(elimination.ghost_bytes);
     let mut gone = elimination.ghosts.in_deltas().clone();
-    if gone.is_empty() {
-        return commit(work, writer, next);
-    }
     let is_exact = work.options.threshold <= 0.0;
-    let series_bytes: u64 = next.containers.iter().map(|record| record.object_bytes).sum();
-    if !is_exact && elimination.ghost_bytes < series_bytes / GHOSTS_ONE_IN {
+    if gone.is_empty() || !(is_exact || is_worth_trying(&next, elimination.ghost_bytes)) {
         return commit(work, writer, next);
     }
     if let Some(sample) = elimination.sample().filter(|_| !is_exact) {
         let nowhere = DrySink::new(writer.manifest().sequence);
         let tried = encode_again(work, &chunks, &nowhere, &next, &elimination, &sample)?;
         if !elimination.pays(&sample, tried.packed.object_bytes()) {
+            next.ghosts_kept = elimination.ghost_bytes;
             return commit(work, writer, next);
         }
     }
@@ -221,10 +233,12 @@ pub(super) fn eliminate(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) ->
     let repacked = encode_again(work, &chunks, writer, &next, &elimination, &all)?;
     let written = repacked.packed.object_bytes();
     if !elimination.pays(&all, written) {
+        next.ghosts_kept = elimination.ghost_bytes;
         let summary = commit(work, writer, next)?;
         writer.sweep()?;
         return Ok(summary);
     }
+    next.ghosts_kept = 0;
     let mut summary = MaintainSummary {
         bytes_written: written,
         containers_written: repacked.packed.containers.len() as u64,
@@ -340,9 +354,9 @@ fn encode_again(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use siltstone_store::Fingerprint;
     use siltstone_store::container::ChunkPlace;
     use siltstone_store::region::ChunkEntry;
+    use siltstone_store::{Fingerprint, SeriesId};
 
     fn dependent(plain_bytes: u32, stored_bytes: u64) -> Dependent {
         let chunk = ChunkEntry { number: ChunkNumber(0), fingerprint: Fingerprint([0; 16]), length: plain_bytes };
@@ -361,6 +375,15 @@ mod tests {
         let sample = much.sample().expect("much");
         assert_eq!(sample.len(), 4);
         assert!(std::ptr::eq(sample[3], &raw const much.dependents[120]));
+    }
+
+    #[test]
+    fn what_did_not_pay_is_tried_again_when_there_are_a_quarter_more() {
+        let mut manifest = Manifest::new(SeriesId([0; 16]), "test");
+        assert!(is_worth_trying(&manifest, 1));
+        manifest.ghosts_kept = 1000;
+        assert!(!is_worth_trying(&manifest, 1000) && !is_worth_trying(&manifest, 1249));
+        assert!(is_worth_trying(&manifest, 1250));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! State that backups leave behind, once it is settled: deltas, their depth, where things lie, and what becomes of
 //! ghosts.
 
-use crate::common::{Sandbox, noise, resources, tree};
+use crate::common::{Sandbox, noise, resources, tree, writer};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::maintain::{self, MaintainSummary};
-use siltstone_store::SnapshotId;
 use siltstone_store::manifest::Manifest;
+use siltstone_store::{SnapshotId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 const FILE_BYTES: usize = 300_000;
@@ -169,6 +169,39 @@ fn few_ghosts_are_left_alone_until_there_are_more() {
     let left = maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance");
     assert_eq!((left.ghosts_eliminated, history.manifest().ghosts().len()), (0, ghosts), "{left:?}");
     assert!(!history.manifest().ghosts_due, "it is not tried again until something else is forgotten");
+    history.assert_sound();
+}
+
+#[test]
+fn ghosts_that_were_not_worth_eliminating_are_left_alone_until_there_are_more() {
+    let mut history = History::new();
+    for _ in 0..8 {
+        history.next(Deltas::Reverse { depth: 100 }, 0.25);
+    }
+    history.forget(&[2, 3, 5]);
+    let ghosts = history.manifest().ghosts().len();
+    let note = |bytes| {
+        let repository = history.sandbox.repository();
+        let mut writer = writer::acquire(&repository, writer::distant_holder(), false).expect("the lease");
+        let mut next = writer.manifest().clone();
+        (next.ghosts_kept, next.ghosts_due) = (bytes, true);
+        writer.commit(next, false, Time::default()).expect("a commit");
+    };
+    let maintained = |threshold| {
+        let options = history.sandbox.migrate_options().with_threshold(threshold);
+        maintain::maintain(&history.sandbox.repository(), &options, &resources()).expect("maintenance")
+    };
+    note(1 << 40);
+    assert_eq!(maintained(0.25).ghosts_eliminated, 0);
+    let kept = history.manifest().ghosts_kept;
+    assert!(kept > 0 && kept < 1 << 20, "as many as there are: {kept}");
+    assert_eq!((history.manifest().ghosts().len(), history.manifest().ghosts_due), (ghosts, false));
+    note(kept);
+    assert_eq!((maintained(0.25).ghosts_eliminated, history.manifest().ghosts_kept), (0, kept));
+    // An exact layout eliminates what it can, whatever it costs to try.
+    note(kept);
+    assert!(maintained(0.0).ghosts_eliminated > 0);
+    assert_eq!(history.manifest().ghosts_kept, 0);
     history.assert_sound();
 }
 

@@ -500,6 +500,7 @@ class Series:
         self.snapshots = card.list(lambda: read_snapshot(card))
         card.list(lambda: card.take(32))  # unsettled
         self.ghosts_due = card.boolean()
+        card.number()  # ghosts kept
         self.damaged = numbers(card.bytes())
         card.boolean()  # listed
         lends, lent, unclaimed = card.boolean(), numbers(card.bytes()), numbers(card.bytes())
