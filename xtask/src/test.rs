@@ -37,9 +37,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let scratch = machine::scratch()?;
     let mut tests = cargo("test");
     tests.arg("--quiet").env("TMPDIR", scratch.path());
-    // Many wait for threads or processes of their own: with one at a time for each core, a fifth of the time is idle.
-    let cores = thread::available_parallelism()?;
-    tests.env("RUST_TEST_THREADS", (2 * cores.get()).to_string());
     if options.full {
         tests.env("SILTSTONE_FULL", "1");
     }
