@@ -6,6 +6,7 @@ use siltstone_engine::check::ReadData;
 use siltstone_store::SnapshotId;
 use siltstone_store::storage::{ObjectName, SimulatedDisk};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,16 @@ impl Scene {
     /// An empty repository and source.
     pub fn new() -> Self {
         let disk = SimulatedDisk::new();
-        let sandbox = Sandbox::on(Arc::new(disk.clone()));
+        Self::of(Sandbox::on(Arc::new(disk.clone())), disk)
+    }
+
+    /// As [`Scene::new`], with the source and the cache in a new folder below this one.
+    pub fn below(parent: &Path) -> Self {
+        let disk = SimulatedDisk::new();
+        Self::of(Sandbox::below(parent, Arc::new(disk.clone())), disk)
+    }
+
+    fn of(sandbox: Sandbox, disk: SimulatedDisk) -> Self {
         Self { sandbox, disk, ids: Vec::new(), trees: BTreeMap::new(), migrate: true }
     }
 
