@@ -46,7 +46,7 @@ const GHOSTS_ONE_IN: u64 = 64;
 const SAMPLE_BYTES: u64 = 4 << 20;
 /// Samples are taken of what is at least so many times the sample.
 const SAMPLED_FROM: u64 = 4;
-/// What did not pay is tried again when there is one byte in so many more.
+/// Growth by one byte in so many, after which what did not pay is tried again.
 const AGAIN_ONE_IN: u64 = 4;
 
 /// A delta that hangs on ghosts.
@@ -157,15 +157,16 @@ impl Elimination {
     }
 }
 
-/// Tells whether it is worth trying to eliminate ghosts of so many bytes: they are no small part of the series, and more
-/// than when it last did not pay.
+/// Tells whether it is worth trying to eliminate ghosts of so many bytes: they are no small part of the series, and
+/// clearly more than when it last did not pay.
 fn is_worth_trying(manifest: &Manifest, ghost_bytes: u64) -> bool {
     let series_bytes: u64 = manifest.containers.iter().map(|record| record.object_bytes).sum();
     let kept = manifest.ghosts_kept;
-    ghost_bytes >= series_bytes / GHOSTS_ONE_IN && (kept == 0 || ghost_bytes >= kept + kept / AGAIN_ONE_IN)
+    ghost_bytes >= series_bytes / GHOSTS_ONE_IN && ghost_bytes >= kept.saturating_add(kept / AGAIN_ONE_IN)
 }
 
-/// About how many bytes are held by ghosts that are to be eliminated where that pays, and by those that nothing hangs on.
+/// About how many bytes are held by ghosts that are to be eliminated where that pays, and by those that nothing hangs
+/// on.
 pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
     let (ghosts, live) = (manifest.ghosts(), manifest.live());
     if ghosts.is_empty() {
@@ -384,6 +385,9 @@ mod tests {
         manifest.ghosts_kept = 1000;
         assert!(!is_worth_trying(&manifest, 1000) && !is_worth_trying(&manifest, 1249));
         assert!(is_worth_trying(&manifest, 1250));
+        // A manifest may hold any number.
+        manifest.ghosts_kept = u64::MAX;
+        assert!(!is_worth_trying(&manifest, 1250));
     }
 
     #[test]

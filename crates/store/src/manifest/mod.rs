@@ -70,8 +70,8 @@ pub struct Manifest {
     /// True if snapshots were forgotten since ghosts were last eliminated, or containers left by a writer that may not
     /// delete.
     pub ghosts_due: bool,
-    /// Bytes, about, of ghosts of which it was last found that eliminating them frees less than it costs; 0 if none were.
-    /// While there are hardly more, it is not tried again.
+    /// Bytes, about, of ghosts of which it was last found that eliminating them frees less than it costs; 0 if none
+    /// were. While there are hardly more, it is not tried again.
     pub ghosts_kept: u64,
     /// Chunks that a check found unreadable where they lie. A backup that meets their content stores it again.
     pub damaged: RoaringTreemap,
