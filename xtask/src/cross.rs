@@ -57,6 +57,9 @@ pub(crate) const PACKAGES: [&str; 8] = [
     "siltstone-similar",
 ];
 
+/// How everything is compiled here: our crates as users get them, because the emulator is slow enough.
+const PROFILE: &str = "cross";
+
 /// Crates that need no `std`: each has a user that cannot have it, `tests/no_std/lib.rs`.
 const NO_STD: [&str; 2] = ["chunk", "similar"];
 
@@ -104,10 +107,11 @@ pub(crate) fn run() -> Result<()> {
     let here = ["--quiet", "--all-features", "--target", "x86_64-unknown-linux-gnu"];
     program::run(cross.cargo("check").args(here).args(PACKAGES))?;
     cross.needs_no_std()?;
+    // The examples with the tests: alone, their dependencies would have other features and be compiled once more.
+    program::run(cross.everything("build").arg("--examples"))?;
     cross.is_vectorised(&POWER, "POWER", &VECTORISED_ON_POWER)?;
     cross.is_vectorised(&ARM, "ARM", &VECTORISED_ON_ARM)?;
-    let tests = ["--quiet", "--no-fail-fast", "--lib", "--tests", "--target", ARM.triple, "--target", POWER.triple];
-    program::run(cross.cargo("test").args(tests).args(PACKAGES))
+    program::run(cross.everything("test").arg("--no-fail-fast"))
 }
 
 struct Cross {
@@ -117,13 +121,13 @@ struct Cross {
 }
 
 impl Cross {
-    /// The cargo that runs us, driving the other compiler, optimising: the emulator is slow enough.
+    /// The cargo that runs us, driving the other compiler.
     fn cargo(&self, word: &str) -> Command {
         let mut command = workspace::cargo();
-        command.args([word, "--release", "--locked"]);
+        command.args([word, "--profile", PROFILE, "--locked"]);
         command.env("CARGO_TARGET_DIR", &self.folder);
         // The machine code is looked through by the names of functions, types of kernels included.
-        command.env("CARGO_PROFILE_RELEASE_STRIP", "none").env("RUSTFLAGS", "-Csymbol-mangling-version=v0");
+        command.env("RUSTFLAGS", "-Csymbol-mangling-version=v0");
         command.env("RUSTC", self.toolchain.rustc()).envs(self.toolchain.variables());
         for target in [ARM, POWER] {
             let compiler = format!("{}-gcc", target.tools);
@@ -135,9 +139,16 @@ impl Cross {
         command
     }
 
+    /// All packages with their tests, for both processors.
+    fn everything(&self, word: &str) -> Command {
+        let mut command = self.cargo(word);
+        command.args(["--quiet", "--lib", "--tests", "--target", ARM.triple, "--target", POWER.triple]).args(PACKAGES);
+        command
+    }
+
     /// Folder of what was built for `target`.
     fn built(&self, target: &Target) -> PathBuf {
-        self.folder.join(target.triple).join("release")
+        self.folder.join(target.triple).join(PROFILE)
     }
 
     /// Compiles programs that cannot be compiled with `std`.
@@ -159,13 +170,6 @@ impl Cross {
 
     /// Looks for vector instructions in the machine code for a processor.
     fn is_vectorised(&self, target: &Target, name: &str, expected: &[Vectorised]) -> Result<()> {
-        let build = ["--quiet", "--target", target.triple];
-        program::run(self.cargo("build").args(build).args([
-            "--package",
-            "siltstone-chunk",
-            "--example",
-            "algorithms",
-        ]))?;
         let code = disassemble(target, &self.built(target).join("examples").join("algorithms"))?;
         for Vectorised { module, instructions, least } in expected {
             let (found, words) = (count(&code, module, instructions), instructions.join(", "));

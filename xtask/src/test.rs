@@ -37,6 +37,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let scratch = machine::scratch()?;
     let mut tests = cargo("test");
     tests.arg("--quiet").env("TMPDIR", scratch.path());
+    // Many of them wait: for a program, for a thread, for a moment. With as many at once as there are cores, a core is
+    // often idle.
+    let at_once = thread::available_parallelism().map_or(4, |cores| 2 * cores.get());
+    tests.env("RUST_TEST_THREADS", at_once.to_string());
     if options.full {
         tests.env("SILTSTONE_FULL", "1");
     }

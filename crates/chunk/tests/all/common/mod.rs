@@ -6,10 +6,13 @@ pub mod golden;
 use proptest::prelude::*;
 use siltstone_chunk::{ALGORITHMS, Algorithm, Chunker, Isa, Sizes, SliceChunks};
 
+/// Whether the processor is most likely emulated, and thirty times as slow.
+pub const EMULATED: bool = cfg!(not(target_arch = "x86_64"));
+
 /// Number of random cases that a property is tried on: `usual`, fewer where processors are emulated, or what the
 /// environment variable `PROPTEST_CASES` says, for long runs.
 pub fn cases(usual: u32) -> ProptestConfig {
-    let here = if cfg!(target_arch = "x86_64") { usual } else { usual.div_ceil(8) };
+    let here = if EMULATED { usual.div_ceil(8) } else { usual };
     if std::env::var_os("PROPTEST_CASES").is_some() {
         ProptestConfig::default()
     } else {
