@@ -25,9 +25,12 @@ use crate::{Epoch, KeyId, RecoveryKey, RepositoryId, SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Times that a change of the record is tried again because others changed it first.
 const AMEND_ATTEMPTS_MAX: u32 = 64;
+/// Age of a listing that a command may take once more.
+const LISTING_AGE_MAX: Duration = Duration::from_secs(10);
 /// Manifests that are read at the same time, at a distance.
 pub const MANIFESTS_AT_ONCE: usize = 64;
 /// The least bound of a manifest, however little memory there is.
@@ -47,6 +50,8 @@ pub struct Repository {
     numbers: Mutex<BTreeMap<SeriesId, u64>>,
     /// Series that the next call for them takes as they were listed last.
     listed_ahead: Mutex<ListedAhead>,
+    /// The moment at which all series were listed last.
+    listed_at: Mutex<Option<Instant>>,
     /// Manifests that were read or committed, where reading one again would take a round trip.
     remembered: Mutex<RememberedManifests>,
     manifest_bytes_max: u64,
@@ -244,6 +249,7 @@ impl Repository {
             lacks_record_copy: AtomicBool::new(!stored.has_copy),
             numbers: Mutex::default(),
             listed_ahead: Mutex::default(),
+            listed_at: Mutex::default(),
             remembered: Mutex::default(),
             manifest_bytes_max,
             lease_terms: options.lease_terms,
@@ -262,6 +268,7 @@ impl Repository {
             lacks_record_copy: AtomicBool::new(self.lacks_record_copy.load(Ordering::Relaxed)),
             numbers: Mutex::default(),
             listed_ahead: Mutex::default(),
+            listed_at: Mutex::default(),
             remembered: Mutex::default(),
             manifest_bytes_max: self.manifest_bytes_max,
             lease_terms: self.lease_terms,
@@ -752,6 +759,16 @@ impl Repository {
         Ok(())
     }
 
+    /// Lets the next call of [`Repository::series`], or the next writer of a series, take what the last one found, as
+    /// [`Repository::list_series_ahead`] does, if that was moments ago: for a command that asks several times. Where
+    /// listing costs little, each call lists.
+    pub fn reuse_listing(&self) {
+        let listed_at = *self.listed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_near() && listed_at.is_some_and(|at| at.elapsed() < LISTING_AGE_MAX) {
+            *self.lock_listed_ahead() = ListedAhead::All;
+        }
+    }
+
     /// Lists one series, for its next writer, as [`Repository::list_series_ahead`] lists all: the cost does not grow
     /// with their number.
     ///
@@ -781,7 +798,9 @@ impl Repository {
     }
 
     fn list_series(&self) -> Result<(), StoreError> {
+        let began = Instant::now();
         *self.lock_numbers() = numbers_of_all(self)?;
+        *self.listed_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
         Ok(())
     }
 

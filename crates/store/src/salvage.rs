@@ -7,7 +7,7 @@
 use crate::manifest::Manifest;
 use crate::parity::read_what_is_left;
 use crate::repository::Repository;
-use crate::series::commit::commit_after;
+use crate::series::commit::{Older, commit_after};
 use crate::series::newest::read_either;
 use crate::series::{ReserveUse, StoredManifest, StoredParts};
 use crate::storage::{Listing, ObjectName, Original, Replaced, Storage, StorageError};
@@ -54,11 +54,11 @@ pub fn commit_beyond(
     let mut next = manifest;
     next.lease = None;
     let mut first = commit_after(repository, Some(&before), next, now, ReserveUse::Keep, None)?;
-    first.settle(repository, false, &BTreeSet::new())?;
+    first.settle(repository, Older::Stay, &BTreeSet::new())?;
     // What is replaced goes next. Were it the predecessor, its name would be free for a request that comes late.
     let unchanged = first.stored.manifest.clone();
     let mut second = commit_after(repository, Some(&first.stored), unchanged, now, ReserveUse::Keep, None)?;
-    second.settle(repository, true, &BTreeSet::new())?;
+    second.settle(repository, Older::Go, &BTreeSet::new())?;
     Ok(second.stored)
 }
 

@@ -170,6 +170,8 @@ pub fn plan_forget(
         SnapshotSelection::Marks { filter } => plan.add_marked(repository, filter)?,
     }
     plan.look_at_series(repository);
+    // Plans are mostly carried out at once.
+    repository.reuse_listing();
     Ok(plan)
 }
 
@@ -258,6 +260,7 @@ impl ForgetPlan {
     /// Adds what the filter lets through of the snapshots that are marked as deleted: their marks end if they are over,
     /// or are asked to.
     fn add_marked(&mut self, repository: &Repository, filter: SnapshotFilter) -> Result<(), EngineError> {
+        repository.reuse_listing();
         // What cannot be read has been told, or concerns no live snapshot.
         let (views, _) = list_readable(repository, &SnapshotFilter { deleted: true, ..filter })?;
         self.options.marking.series.extend(views.iter().map(|view| view.series));

@@ -14,9 +14,27 @@ use crate::created::{Created, create_ours, create_ours_and_list};
 use crate::manifest::{BODY_BYTES_MAX, Manifest, ManifestRoot};
 use crate::repository::Repository;
 use crate::sealed::{ObjectKind, seal_object};
+use crate::secrets::Epoch;
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, StorageError};
 use crate::{PartId, SnapshotId, StoreError, Time};
 use std::collections::BTreeSet;
+
+/// Objects of manifests before the predecessor that may stay at a distance, copies among them, and bytes of the
+/// originals.
+const OLDER_OBJECTS_MAX: usize = 16;
+const OLDER_BYTES_MAX: u64 = 256 << 10;
+
+/// What becomes at a distance, where each request takes long, of manifests before the predecessor of one that was just
+/// committed, and of parts that they alone name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Older {
+    /// They stay: the run goes on to commit.
+    Stay,
+    /// They go if there are many, or parts among them.
+    GoIfMany,
+    /// They go.
+    Go,
+}
 
 /// Outcome of writing a commit's second copy; `None` if it was not tried yet.
 type Copied = Option<Result<Created, StoreError>>;
@@ -28,8 +46,9 @@ pub(crate) struct Committed {
     pub(crate) reserve_spent: Option<u64>,
     object: Vec<u8>,
     copied: Copied,
-    /// Objects of manifests before the predecessor.
+    /// Objects of manifests before the predecessor, and the bytes of those that were listed.
     older: Vec<ObjectName>,
+    older_bytes: u64,
 }
 
 /// Commits `manifest` as the successor of `previous` and makes sure that it is the newest. Its long lists lie in parts
@@ -84,7 +103,7 @@ pub(crate) fn commit_after(
         }
         return Err(fenced());
     }
-    let older = before_predecessor(&manifest, &listed);
+    let (older, older_bytes) = before_predecessor(&manifest, &listed);
     let (snapshots, containers) = (manifest.snapshots().len(), manifest.containers.len());
     let (series, sequence, is_leased) = (&manifest.name, manifest.sequence, manifest.lease.is_some());
     tracing::debug!(?series, sequence, snapshots, containers, is_leased, "committed");
@@ -92,7 +111,7 @@ pub(crate) fn commit_after(
     let hurt = before.hurt.intersection(&table.ids()).copied().collect();
     let stored = StoredManifest { manifest, object_bytes, hash, from_copy: None, parts: StoredParts { table, hurt } };
     repository.note_manifest(&stored);
-    Ok(Committed { stored, reserve_spent, object, copied, older })
+    Ok(Committed { stored, reserve_spent, object, copied, older, older_bytes })
 }
 
 /// Lists the manifests of the series after a commit. Their copies are listed where that costs little: they tell nothing
@@ -152,24 +171,26 @@ fn snapshot_ids(manifest: &Manifest) -> BTreeSet<SnapshotId> {
     manifest.snapshots().iter().map(|snapshot| snapshot.id).collect()
 }
 
-/// Lists the objects of manifests before the predecessor; copies first, so that none is ever left without its original.
-fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> Vec<ObjectName> {
-    let numbers = listed.iter().filter_map(|meta| meta.name.sequence());
-    let older: BTreeSet<u64> = numbers.filter(|older| older + 1 < manifest.sequence).collect();
+/// Lists the objects of manifests before the predecessor, copies first, so that none is ever left without its original;
+/// and gives the bytes of those that were listed.
+fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> (Vec<ObjectName>, u64) {
+    let is_older = |meta: &&ObjectMeta| meta.name.sequence().is_some_and(|older| older + 1 < manifest.sequence);
+    let older: BTreeSet<u64> = listed.iter().filter(is_older).filter_map(|meta| meta.name.sequence()).collect();
+    let bytes = listed.iter().filter(is_older).map(|meta| meta.bytes).sum();
     let originals = older.into_iter().map(|sequence| Original::Manifest(manifest.series, sequence));
     let (copies, originals): (Vec<_>, Vec<_>) = originals.map(|original| (original.copy(), original.name())).unzip();
-    [copies, originals].concat()
+    ([copies, originals].concat(), bytes)
 }
 
 impl Committed {
     /// Writes the second copy if that was not done, and then removes older manifests, and parts that they alone name:
     /// `parts`. Returns whether it removed them. The commit stands whatever comes of this: where there is no room for
     /// the copy, or another one lies there, the older ones stay, and the next commit has both places again. At a
-    /// distance they stay, too, unless the commit is the last of its run; and wherever nothing may be deleted.
+    /// distance they go as `older` says; where nothing may be deleted they stay.
     pub(crate) fn settle(
         &mut self,
         repository: &Repository,
-        is_last: bool,
+        older: Older,
         parts: &BTreeSet<PartId>,
     ) -> Result<bool, StoreError> {
         let (storage, manifest) = (repository.storage(), &self.stored.manifest);
@@ -177,12 +198,25 @@ impl Committed {
             let name = Original::Manifest(manifest.series, manifest.sequence).copy();
             create_ours(storage, &name, &self.object)
         };
-        let older = [self.older.clone(), parts::places(manifest.series, parts.iter().copied())].concat();
-        let removes = !older.is_empty() && repository.may_delete() && (is_last || repository.is_near());
+        let objects = [self.older.clone(), parts::places(manifest.series, parts.iter().copied())].concat();
+        let is_due = match older {
+            _ if repository.is_near() => true,
+            Older::Stay => false,
+            Older::GoIfMany => !parts.is_empty() || !self.is_little_older(repository),
+            Older::Go => true,
+        };
+        let removes = !objects.is_empty() && repository.may_delete() && is_due;
         let removes = self.copied.take().unwrap_or_else(copy)? == Created::Ours && removes;
         if removes {
-            storage.delete_many(&older)?;
+            storage.delete_many(&objects)?;
         }
         Ok(removes)
+    }
+
+    /// Tells whether older manifests are so few and small that a later run may remove them: at a distance a request
+    /// takes longer than they are worth. Where the master key was changed, what the one before opens does not wait.
+    fn is_little_older(&self, repository: &Repository) -> bool {
+        let is_little = self.older.len() <= OLDER_OBJECTS_MAX && self.older_bytes <= OLDER_BYTES_MAX;
+        is_little && repository.keys().epoch() == Epoch::FIRST
     }
 }

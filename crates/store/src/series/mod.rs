@@ -38,7 +38,7 @@ use crate::parity::protect;
 use crate::repository::Repository;
 use crate::storage::{Listing, ObjectName};
 use crate::{ContainerId, PartId, SeriesId, StoreError, Time};
-use commit::{Committed, commit_after};
+use commit::{Committed, Older, commit_after};
 use parts::PartNames;
 use renewals::Renewals;
 use std::collections::{BTreeSet, HashMap};
@@ -356,7 +356,13 @@ impl<'r> SeriesWriter<'r> {
             self.renewals = Some(renewals);
         }
         self.reserve_spent = self.reserve_spent.or(committed.reserve_spent);
-        settle(self.repository, &mut committed, !keep_lease, &self.stored, &mut self.older_parts);
+        let older = match self.reserve {
+            _ if keep_lease => Older::Stay,
+            ReserveUse::Keep => Older::GoIfMany,
+            // Whoever may spend the reserve makes room.
+            ReserveUse::Spend => Older::Go,
+        };
+        settle(self.repository, &mut committed, older, &self.stored, &mut self.older_parts);
         self.stored = committed.stored;
         if !keep_lease && let Some(renewals) = self.renewals.take() {
             renewals.end(self.repository.storage());
@@ -467,10 +473,13 @@ impl Found {
         let mut containers = if looks_closely { Some(list()?) } else { None };
         // What was listed a moment ago does: who was faster since then is met by the commit. But what containers are
         // held against must not be older than they.
-        let mut stored = if repository.was_listed_ahead(series) && containers.is_none() {
-            repository.stored_listed(series)?
-        } else {
-            newest_manifest(repository, series)?
+        let was_listed = repository.was_listed_ahead(series);
+        let was_nothing = is_new && repository.number_listed(series).is_none() && !repository.is_near();
+        let mut stored = match &containers {
+            None if was_listed => repository.stored_listed(series)?,
+            // Nothing is held against a manifest where there is no container.
+            Some(containers) if was_listed && was_nothing && containers.is_empty() => None,
+            _ => newest_manifest(repository, series)?,
         };
         if containers.is_none() && !stored.as_ref().is_some_and(has_ended_well) {
             // The containers first: a writer that begins in between is not to be taken for a lost manifest.
@@ -495,13 +504,13 @@ impl Found {
 fn settle(
     repository: &Repository,
     committed: &mut Committed,
-    is_last: bool,
+    older: Older,
     predecessor: &StoredManifest,
     older_parts: &mut BTreeSet<PartId>,
 ) {
     let (named, kept) = (committed.stored.parts.table.ids(), predecessor.parts.table.ids());
     let gone = older_parts.iter().filter(|id| !named.contains(id) && !kept.contains(id)).copied().collect();
-    if let Ok(true) = committed.settle(repository, is_last, &gone) {
+    if let Ok(true) = committed.settle(repository, older, &gone) {
         older_parts.clear();
     }
     older_parts.extend(kept);
@@ -537,8 +546,8 @@ impl Taken {
             renewals.begin(number);
         }
         match before {
-            Some(before) => settle(repository, &mut leased, false, before, &mut older_parts),
-            None => drop(leased.settle(repository, false, &BTreeSet::new())),
+            Some(before) => settle(repository, &mut leased, Older::Stay, before, &mut older_parts),
+            None => drop(leased.settle(repository, Older::Stay, &BTreeSet::new())),
         }
         // Where the record may not be written, a writer that may does so later.
         if repository.may_amend() {

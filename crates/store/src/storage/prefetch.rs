@@ -197,9 +197,15 @@ impl State {
 
     /// Notes that an object was created: the next run reads it in place of the newest that this one read.
     fn note_created(&mut self, name: &ObjectName) {
-        if let Some((chain, number)) = Chain::of(name)
-            && let Some(numbers) = self.numbers.get_mut(&chain)
-        {
+        let Some((chain, number)) = Chain::of(name) else { return };
+        let numbers = match chain {
+            // There was none to be read where the series is new.
+            Chain::Manifests(series) if self.asked.contains(&Request::List(Listing::Manifests(series))) => {
+                Some(self.numbers.entry(chain).or_default())
+            }
+            _ => self.numbers.get_mut(&chain),
+        };
+        if let Some(numbers) = numbers {
             numbers.newest = numbers.newest.max(number);
         }
     }
@@ -210,7 +216,12 @@ impl State {
             Request::Read(name) => Request::Read(self.moved(name)),
             Request::List(_) => *request,
         };
-        self.asked.iter().map(moved).collect()
+        let begun = self.numbers.iter().filter(|(_, numbers)| numbers.read == 0);
+        let begun = begun.flat_map(|(chain, numbers)| {
+            let before = numbers.newest.checked_sub(1).filter(|number| *number > 0);
+            [Some(numbers.newest), before].into_iter().flatten().map(|number| Request::Read(chain.name(number)))
+        });
+        self.asked.iter().map(moved).chain(begun).take(REQUESTS_MAX).collect()
     }
 
     fn moved(&self, name: &ObjectName) -> ObjectName {

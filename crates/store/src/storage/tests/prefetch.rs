@@ -114,6 +114,28 @@ fn what_a_run_committed_is_expected_by_the_next_one() {
 }
 
 #[test]
+fn of_a_series_that_a_run_began_the_next_one_expects_the_newest_manifests() {
+    let scene = Scene::new();
+    let begun = SeriesId([8; 16]);
+    let first = scene.run("a");
+    let all = [Listing::Manifests(begun), Listing::ManifestCopies(begun)];
+    assert!(first.list_both(all).expect("listed").concat().is_empty());
+    for number in [1, 2, 3] {
+        let name = ObjectName::Manifest(begun, number);
+        first.create(&name, name.to_string().as_bytes()).expect("created");
+    }
+    drop(first);
+    let next = scene.run("a");
+    let sent = scene.requests(4);
+    for number in [2, 3] {
+        let name = ObjectName::Manifest(begun, number);
+        assert!(sent.iter().any(|request| request.ends_with(&name.to_string())), "{sent:#?}");
+        read(&next, &name);
+    }
+    assert_eq!(scene.requests(4), sent);
+}
+
+#[test]
 fn after_a_write_all_is_asked_for_anew() {
     let scene = Scene::new();
     open(&scene.run("a"), 2);
