@@ -431,7 +431,7 @@ fn older_manifests_go_many_at_a_time_and_no_part_is_left_with_them() {
             let listed = |what| repository.storage().list(what).expect("a list");
             let manifests = listed(Listing::Manifests(series));
             most = most.max(manifests.len());
-            assert!(manifests.len() >= 2.min(version as usize + 1));
+            assert!(manifests.len() >= 2, "the newest and its predecessor");
             let newest = newest_manifest(&repository, series).expect("it reads").expect("a manifest");
             let kept = parts_kept(&repository, &newest).expect("they read");
             let parts: BTreeSet<PartId> =
