@@ -20,9 +20,7 @@ pub(crate) fn run() -> Result<()> {
         "warnings",
     ]))?;
     let mut documentation = workspace::cargo();
-    // With the examples, dependencies have the features that clippy checked them with; else many are checked again.
     documentation.args(["doc", "--workspace", "--features", "xtask/power", "--no-deps", "--document-private-items"]);
-    documentation.args(["--lib", "--bins", "--examples"]);
     program::run(documentation.env("RUSTDOCFLAGS", "--deny warnings"))?;
     licences_and_sources()
 }
