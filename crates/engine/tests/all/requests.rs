@@ -411,8 +411,8 @@ fn forgetting_asks_for_the_manifest_and_commits() {
     assert_eq!(place.sandbox.check(siltstone_engine::check::ReadData::All).findings, []);
 }
 
-/// At a distance a backup leaves the manifests before the predecessor to a later one, which removes many by one request.
-/// Parts never wait: whatever lies there is named by the newest manifest or its predecessor.
+/// At a distance a backup leaves the manifests before the predecessor to a later one, which removes many by one
+/// request. Parts never wait: whatever lies there is named by the newest manifest or its predecessor.
 #[test]
 fn older_manifests_go_many_at_a_time_and_no_part_is_left_with_them() {
     for in_parts in [false, true] {

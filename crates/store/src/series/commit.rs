@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 const OLDER_OBJECTS_MAX: usize = 16;
 const OLDER_BYTES_MAX: u64 = 256 << 10;
 
-/// What becomes at a distance, where each request takes long, of manifests before the predecessor of one that was just
+/// Fate at a distance, where each request takes long, of manifests before the predecessor of one that was just
 /// committed, and of parts that they alone name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Older {
