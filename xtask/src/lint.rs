@@ -1,5 +1,6 @@
 //! The lint gate: everything that a reviewer should not have to look for.
 
+use crate::test::EVERYTHING;
 use anyhow::Result;
 use siltstone_testbed::install;
 use siltstone_testbed::program;
@@ -7,20 +8,16 @@ use siltstone_testbed::workspace;
 
 /// Formatting, clippy, documentation, licences.
 pub(crate) fn run() -> Result<()> {
-    install::ensure(&[install::COMPILER])?;
+    install::ensure(&[install::COMPILER, install::CPLUSPLUS])?;
     program::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
-    program::run(workspace::cargo().args([
-        "clippy",
-        "--workspace",
-        "--features",
-        "xtask/power",
-        "--all-targets",
-        "--",
-        "--deny",
-        "warnings",
-    ]))?;
-    let mut documentation = workspace::cargo();
-    documentation.args(["doc", "--workspace", "--features", "xtask/power", "--no-deps", "--document-private-items"]);
+    let cargo = |word: &str| {
+        let mut command = workspace::cargo();
+        command.arg(word).args(EVERYTHING);
+        command
+    };
+    program::run(cargo("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
+    let mut documentation = cargo("doc");
+    documentation.args(["--no-deps", "--document-private-items"]);
     program::run(documentation.env("RUSTDOCFLAGS", "--deny warnings"))?;
     licences_and_sources()
 }

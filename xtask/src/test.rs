@@ -19,12 +19,12 @@ pub(crate) struct Options {
     full: bool,
 }
 
-/// Words of cargo that choose what is tested.
-const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/power"];
+/// Words of cargo that choose what is tested. What else is built with them has dependencies with the same features.
+pub(crate) const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/power,siltstone-fuzz/guided"];
 
 /// Installs what tests need; runs the workspace's tests, then [`short_forms`].
 pub(crate) fn run(options: &Options) -> Result<()> {
-    install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
+    install::ensure(&[install::COMPILER, install::CPLUSPLUS, install::SETFACL, install::SETFATTR])?;
     install::ensure(&[install::SSH, install::SSHD, install::SFTP_SERVER, install::RCLONE])?;
     let cargo = |word: &str| {
         let mut command = workspace::cargo();

@@ -17,6 +17,8 @@ pub struct Needed {
 
 /// The C compiler that the cryptography and compression libraries are built with.
 pub const COMPILER: Needed = Needed { program: "cc", package: "gcc" };
+/// The C++ compiler that the fuzzer is built with.
+pub const CPLUSPLUS: Needed = Needed { program: "c++", package: "g++" };
 /// Compiles programs that the distribution has not.
 pub const GO: Needed = Needed { program: "go", package: "golang-go" };
 /// Reaches servers.

@@ -13,11 +13,12 @@
 mod ledger;
 mod outcome;
 
+use crate::test::EVERYTHING;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use ledger::Ledger;
 use outcome::{Outcome, table};
-use siltstone_testbed::install::{self, Needed};
+use siltstone_testbed::install;
 use siltstone_testbed::record;
 use siltstone_testbed::workspace;
 use siltstone_testbed::{machine, program};
@@ -28,24 +29,8 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// libFuzzer is written in C++.
-const CPLUSPLUS: Needed = Needed { program: "c++", package: "g++" };
 /// Variable of the environment that tells the program which target to run.
 const TARGET: &str = "SILTSTONE_FUZZ_TARGET";
-/// Flags of the compiler that make code say where it has been and what it compared, as `cargo fuzz build --sanitizer
-/// none` (0.13) gives them; with them alone nothing has to be installed for it.
-const FLAGS: [&str; 9] = [
-    "-Cpasses=sancov-module",
-    "-Cllvm-args=-sanitizer-coverage-level=4",
-    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
-    "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Cllvm-args=-sanitizer-coverage-stack-depth",
-    // Two branches that were folded into one look like one.
-    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
-    "--cfg=fuzzing",
-    "-Ccodegen-units=16",
-];
 /// Longest round of a target. What was done is kept after each, and the corpus is read again at the next.
 const ROUND_SECONDS: u64 = 300;
 /// Targets at a time.
@@ -76,7 +61,7 @@ pub(crate) struct Options {
     /// Folder of the inputs that reach code, one for each target: a run goes on where the one before ended.
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
-    /// Takes this copy of the program of the fuzzer (`fuzz/target/*/release/targets`) and builds none: a long run is
+    /// Takes this copy of the program of the fuzzer (`target/debug/examples/guided`) and builds none: a long run is
     /// not disturbed by work on the sources.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -99,7 +84,7 @@ impl Options {
 /// Fuzzes some targets at a time. One whose input fails ends; the others go on.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
-    install::ensure(&[install::COMPILER, CPLUSPLUS])?;
+    install::ensure(&[install::COMPILER, install::CPLUSPLUS])?;
     let program = options.program.clone().map_or_else(build, anyhow::Ok)?;
     let names = names(&program, &options.targets)?;
     let commit = program::quietly(Command::new(&program).arg("--commit"))?.trim().to_owned();
@@ -144,17 +129,15 @@ fn say_failures(outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the program that holds all targets, in a folder of its own, and says where it is.
+/// Builds the program that holds all targets, and says where it is. Crates of this workspace are compiled by
+/// `fuzz/rustc`, all others are those of the tests.
 fn build() -> Result<PathBuf> {
-    // With a target named, the flags are not those of build scripts.
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let target = folder().join("target");
     let mut command = workspace::cargo();
-    command.args(["build", "--release", "--target", &triple]).arg("--target-dir").arg(&target);
-    command.arg("--manifest-path").arg(folder().join("Cargo.toml")).env("RUSTFLAGS", FLAGS.join(" "));
+    command.arg("build").args(EVERYTHING).args(["--example", "guided"]);
+    command.env("RUSTC_WORKSPACE_WRAPPER", folder().join("rustc"));
     command.env("SILTSTONE_FUZZ_COMMIT", workspace::commit());
     program::run(&mut command)?;
-    Ok(target.join(triple).join("release/targets"))
+    Ok(workspace::target()?.join("debug/examples/guided"))
 }
 
 /// The names of all targets, or those asked for.
