@@ -47,8 +47,9 @@ pub fn writes_of<T>(before: &SimulatedDisk, run: impl Fn(&SimulatedDisk) -> T) -
 /// `examine`.
 ///
 /// A process that outlives its failed write may end in peace or with the power; what a power loss makes of pending
-/// writes is drawn by several seeds, two of which are the extremes: nothing reached the disk, everything did. Where all
-/// is asked for, as `cargo xtask test --full` does, one more is drawn.
+/// writes is drawn by several seeds, two of which are the extremes: nothing reached the disk, everything did. A write
+/// finds a full disk or a broken one, the next one the other. Where all is asked for, as `cargo xtask test --full` does,
+/// each finds both, and one more seed is drawn.
 pub fn at_every_write<T: Debug>(
     before: &SimulatedDisk,
     run: impl Fn(&SimulatedDisk) -> T,
@@ -56,10 +57,14 @@ pub fn at_every_write<T: Debug>(
 ) {
     let before = copy(before);
     for nth in 0..writes_of(&before, &run) {
-        let failures =
-            [Failure::Full, Failure::Io, Failure::IoTooLate].map(|failure| Fault::FailWrite { nth, failure });
+        let failures = match (is_full(), nth % 2) {
+            (true, _) => vec![Failure::Full, Failure::Io, Failure::IoTooLate],
+            (false, 0) => vec![Failure::Full, Failure::IoTooLate],
+            (false, _) => vec![Failure::Io, Failure::IoTooLate],
+        };
+        let failures = failures.into_iter().map(|failure| Fault::FailWrite { nth, failure });
         let power_losses = [Fault::Torn { nth }, Fault::PowerLossAfter { writes: nth }];
-        for fault in failures.into_iter().chain(power_losses) {
+        for fault in failures.chain(power_losses) {
             let disk = copy(&before).with_fault(fault);
             let result = run(&disk);
             for (at, (end, disk)) in ends(&disk, fault, nth).into_iter().enumerate() {
