@@ -42,9 +42,9 @@ pub(super) fn all(repository: &Repository) -> Result<Vec<(SeriesId, LoanId)>, St
     Ok(loans.collect())
 }
 
-/// A stretch of borrowed chunks, and the lease of the loan that says so.
+/// Borrowed chunks of one lender, numbers on end, and the lease of the loan that says so.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct Borrowing {
     lender: SeriesId,
     run: BorrowedRun,
     /// None if a manifest says so.
@@ -54,7 +54,7 @@ struct Stretch {
 /// Chunks that a series borrows, as loans and an older manifest say.
 #[derive(Debug, Default)]
 pub(super) struct Borrowed {
-    stretches: Vec<Stretch>,
+    borrowings: Vec<Borrowing>,
     /// Chunks that their lenders do not have any more.
     pub(super) lost: RoaringTreemap,
     /// Loans that cannot be read.
@@ -72,7 +72,7 @@ impl Borrowed {
         let mut taken = RoaringTreemap::new();
         for import in seed.iter().flat_map(|seed| &seed.imports) {
             if let Some(lender) = seed.and_then(|seed| seed.lender_of(import)) {
-                found.add(Stretch { lender, run: import.run, loan: None }, &mut taken);
+                found.add(Borrowing { lender, run: import.run, loan: None }, &mut taken);
             }
         }
         let mut loans = all(repository)?;
@@ -81,18 +81,18 @@ impl Borrowed {
         for (lender, id) in loans {
             let runs = read_loan(repository, &ObjectName::Loan(lender, id), &mut found.faults)?;
             for run in runs.into_iter().flatten() {
-                found.add(Stretch { lender, run, loan: Some(id) }, &mut taken);
+                found.add(Borrowing { lender, run, loan: Some(id) }, &mut taken);
             }
         }
         Ok(found)
     }
 
-    /// Adds the part of a stretch that nothing before it has.
-    fn add(&mut self, stretch: Stretch, taken: &mut RoaringTreemap) {
-        let free = numbers_here(&[stretch.run]) - &*taken;
+    /// Adds what of it nothing before has.
+    fn add(&mut self, borrowing: Borrowing, taken: &mut RoaringTreemap) {
+        let free = numbers_here(&[borrowing.run]) - &*taken;
         *taken |= &free;
-        let Stretch { lender, run, loan } = stretch;
-        self.stretches.extend(parts_of(run, &free).map(|run| Stretch { lender, run, loan }));
+        let Borrowing { lender, run, loan } = borrowing;
+        self.borrowings.extend(parts_of(run, &free).map(|run| Borrowing { lender, run, loan }));
     }
 
     /// Drops containers that no manifest names and that were left by a run whose numbers a later one gave to chunks
@@ -101,8 +101,9 @@ impl Borrowed {
         let mut failed = BTreeSet::new();
         for holding in holdings.readable.iter().filter(|holding| !holding.is_named) {
             let lease = holding.reader.record().id.lease;
-            let later = self.stretches.iter().filter(|stretch| stretch.loan.is_some_and(|loan| loan.lease > lease));
-            let numbers = numbers_here(&later.map(|stretch| stretch.run).collect::<Vec<_>>());
+            let later =
+                self.borrowings.iter().filter(|borrowing| borrowing.loan.is_some_and(|loan| loan.lease > lease));
+            let numbers = numbers_here(&later.map(|borrowing| borrowing.run).collect::<Vec<_>>());
             if holding.reader.index().places().iter().any(|place| numbers.contains(place.chunk.number.0)) {
                 failed.insert(lease);
             }
@@ -112,15 +113,15 @@ impl Borrowed {
 
     /// Finds out what lenders do not have any more. One that cannot be read may be repaired.
     pub(super) fn look_at_lenders(&mut self, repository: &Repository) -> Result<(), EngineError> {
-        let lenders: BTreeSet<SeriesId> = self.stretches.iter().map(|stretch| stretch.lender).collect();
+        let lenders: BTreeSet<SeriesId> = self.borrowings.iter().map(|borrowing| borrowing.lender).collect();
         for lender in lenders {
             let there = match repository.manifest(lender) {
                 Ok(manifest) => manifest.map(|manifest| answered_by(&manifest) - &manifest.damaged).unwrap_or_default(),
                 Err(error) if error.is_damage() => continue,
                 Err(error) => return Err(error.into()),
             };
-            for stretch in self.stretches.iter().filter(|stretch| stretch.lender == lender) {
-                let run = [stretch.run];
+            for borrowing in self.borrowings.iter().filter(|borrowing| borrowing.lender == lender) {
+                let run = [borrowing.run];
                 self.lost |= translated(&run, &(numbers_there(&run) - &there));
             }
         }
@@ -129,7 +130,7 @@ impl Borrowed {
 
     /// The numbers of all chunks that it borrows.
     pub(super) fn numbers(&self) -> RoaringTreemap {
-        borrowed::numbers(self.stretches.iter().map(|stretch| stretch.run.chunks))
+        borrowed::numbers(self.borrowings.iter().map(|borrowing| borrowing.run.chunks))
     }
 
     /// Adds lenders and imports to a manifest, but for the chunks that it has of its own. Chunks of a lender that two
@@ -137,7 +138,7 @@ impl Borrowed {
     pub(super) fn add_to(&self, manifest: &mut Manifest, seed: Option<&Manifest>, own: &RoaringTreemap) {
         manifest.lenders = seed.map(|seed| seed.lenders.clone()).unwrap_or_default();
         let mut given: BTreeMap<SeriesId, RoaringTreemap> = BTreeMap::new();
-        for Stretch { lender, run, loan } in &self.stretches {
+        for Borrowing { lender, run, loan } in &self.borrowings {
             let given = given.entry(*lender).or_default();
             let free = numbers_there(&[*run]) - &*given;
             let free = translated(&[*run], &free) - own;
@@ -163,7 +164,7 @@ impl Borrowed {
 
     /// The last number that any of them has.
     pub(super) fn last(&self) -> Option<ChunkNumber> {
-        self.stretches.iter().map(|stretch| ChunkNumber(*stretch.run.chunks.range().end())).max()
+        self.borrowings.iter().map(|borrowing| ChunkNumber(*borrowing.run.chunks.range().end())).max()
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! merge      previous catalog beside what the walk of the listed paths finds: copied, replaced, or gone
-//! layout     a file's previous recipe as stretches with their places
+//! layout     a file's previous recipe as extents with their places
 //! reread     a file of which ranges changed: previous chunks kept, cut anew around the ranges only
 //! ```
 //! What the list does not mention is neither read nor looked at: that it did not change is the list's word. Cost: the

@@ -15,7 +15,7 @@
 //! Holes are the file system's within windows, the previous ones outside. Beyond the end of the shorter of both
 //! versions all is changed.
 
-use super::layout::{Layout, Stretch, StretchKind};
+use super::layout::{Layout, PreviousExtent, PreviousKind};
 use crate::backup::flow::{Disconnected, Part, Patch};
 use crate::backup::piece::PieceWriter;
 use crate::fs::{Extent, SourceFile};
@@ -42,7 +42,7 @@ struct Reread<'w, 's, 'a, 'env> {
 
 /// How a window ended.
 enum End {
-    /// From here on the previous stretches hold again, or the file ends.
+    /// From here on the previous extents hold again, or the file ends.
     Agreed,
     /// The file ends before its size.
     Short,
@@ -89,48 +89,48 @@ impl Reread<'_, '_, '_, '_> {
         Ok(Ok((self.done, self.read_bytes)))
     }
 
-    /// Keeps previous stretches up to where the window of a change begins; without a change ahead, to the end of the
+    /// Keeps previous extents up to where the window of a change begins; without a change ahead, to the end of the
     /// file.
     fn keep_until(&mut self, change: Option<u64>) -> Result<(), Disconnected> {
         let size = self.source.size();
         // The last chunk and the holes behind it: where a change makes data of a hole, that data continues the chunk.
-        let mut held: Vec<Stretch> = Vec::new();
+        let mut held: Vec<PreviousExtent> = Vec::new();
         let mut place = self.done;
         self.previous.seek(place);
         loop {
             self.check_cancelled()?;
-            let current = self.previous.current().filter(|stretch| stretch.start == place);
-            let Some(stretch) = current else {
+            let current = self.previous.current().filter(|extent| extent.start == place);
+            let Some(extent) = current else {
                 // What is known ends: rightly at the end of the file, or because it cannot be read.
                 return if place == size { self.keep(&mut held) } else { Ok(()) };
             };
-            if change.map_or(stretch.end > size, |change| stretch.end >= change) {
-                return if stretch.is_hole() { Ok(()) } else { self.keep(&mut held) };
+            if change.map_or(extent.end > size, |change| extent.end >= change) {
+                return if extent.is_hole() { Ok(()) } else { self.keep(&mut held) };
             }
-            if !stretch.is_hole() {
+            if !extent.is_hole() {
                 self.keep(&mut held)?;
             }
-            held.push(stretch);
-            place = stretch.end;
+            held.push(extent);
+            place = extent.end;
             self.previous.advance();
         }
     }
 
-    fn keep(&mut self, stretches: &mut Vec<Stretch>) -> Result<(), Disconnected> {
-        for Stretch { start, end, kind } in stretches.drain(..) {
+    fn keep(&mut self, extents: &mut Vec<PreviousExtent>) -> Result<(), Disconnected> {
+        for PreviousExtent { start, end, kind } in extents.drain(..) {
             let bytes = end - start;
             match (kind, &mut self.kept) {
-                (StretchKind::Hole, _) => {
+                (PreviousKind::Hole, _) => {
                     self.flush_kept()?;
                     self.out.add_hole(bytes)?;
                 }
-                (StretchKind::Chunk(number), Some((run, kept)))
+                (PreviousKind::Chunk(number), Some((run, kept)))
                     if run.first.0.checked_add(run.count) == Some(number.0) =>
                 {
                     run.count += 1;
                     *kept += bytes;
                 }
-                (StretchKind::Chunk(first), _) => {
+                (PreviousKind::Chunk(first), _) => {
                     self.flush_kept()?;
                     self.kept = Some((ChunkRun { first, count: 1 }, bytes));
                 }
@@ -214,7 +214,7 @@ impl Reread<'_, '_, '_, '_> {
         Ok(Ok(None))
     }
 
-    /// Tells whether the previous stretches hold from `done` on: the change is behind, and what begins here began here
+    /// Tells whether the previous extents hold from `done` on: the change is behind, and what begins here began here
     /// before, and is data or a hole as it was.
     fn agrees(&mut self, goal: &mut u64, is_hole: bool) -> bool {
         let place = self.done;
@@ -225,7 +225,7 @@ impl Reread<'_, '_, '_, '_> {
             return false;
         }
         self.previous.seek(place);
-        self.previous.current().is_some_and(|stretch| stretch.start == place && stretch.is_hole() == is_hole)
+        self.previous.current().is_some_and(|extent| extent.start == place && extent.is_hole() == is_hole)
     }
 
     /// The next data, as a full reading sees it.
