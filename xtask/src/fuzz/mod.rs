@@ -61,8 +61,8 @@ pub(crate) struct Options {
     /// Folder of the inputs that reach code, one for each target: a run goes on where the one before ended.
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
-    /// Takes this copy of the program of the fuzzer (`target/debug/examples/guided`) and builds none: a long run is
-    /// not disturbed by work on the sources.
+    /// Takes this copy of the program of the fuzzer (`target/fuzz/*/debug/examples/guided`) and builds none: a long run
+    /// is not disturbed by work on the sources.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// Keeps the smallest inputs that reach as much, and the ledger, in the repository (implies --resume). With
@@ -72,12 +72,24 @@ pub(crate) struct Options {
     /// Keeps the result under bench/record.
     #[arg(long)]
     record: bool,
+    /// Guided by the code of dependencies too.
+    #[arg(skip = true)]
+    whole: bool,
 }
 
 impl Options {
     /// The form that is part of the tests.
     pub(crate) fn short() -> Self {
-        Self { seconds: 6, resume: false, targets: Vec::new(), corpus: None, program: None, keep: false, record: false }
+        Self {
+            seconds: 6,
+            resume: false,
+            targets: Vec::new(),
+            corpus: None,
+            program: None,
+            keep: false,
+            record: false,
+            whole: false,
+        }
     }
 }
 
@@ -85,7 +97,8 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
     install::ensure(&[install::COMPILER, install::CPLUSPLUS])?;
-    let program = options.program.clone().map_or_else(build, anyhow::Ok)?;
+    // It runs in a folder of its own.
+    let program = std::path::absolute(options.program.clone().map_or_else(|| build(options.whole), anyhow::Ok)?)?;
     let names = names(&program, &options.targets)?;
     let commit = program::quietly(Command::new(&program).arg("--commit"))?.trim().to_owned();
     eprintln!("fuzz: {} targets of {commit}, built in {} s", names.len(), begin.elapsed().as_secs());
@@ -129,15 +142,23 @@ fn say_failures(outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the program that holds all targets, and says where it is. Crates of this workspace are compiled by
-/// `fuzz/rustc`, all others are those of the tests.
-fn build() -> Result<PathBuf> {
+/// Builds the program that holds all targets, and says where it is. `fuzz/rustc` makes code say where it has been: that
+/// of all crates in a folder of their own, or that of this workspace alone, on dependencies that tests have compiled.
+fn build(whole: bool) -> Result<PathBuf> {
     let mut command = workspace::cargo();
     command.arg("build").args(EVERYTHING).args(["--example", "guided"]);
-    command.env("RUSTC_WORKSPACE_WRAPPER", folder().join("rustc"));
     command.env("SILTSTONE_FUZZ_COMMIT", workspace::commit());
+    let (compiler, target) = (folder().join("rustc"), workspace::target()?);
+    let built = if whole {
+        let (triple, target) = (format!("{}-unknown-linux-gnu", std::env::consts::ARCH), target.join("fuzz"));
+        command.args(["--target", &triple, "--target-dir"]).arg(&target).env("RUSTC_WRAPPER", compiler);
+        target.join(triple)
+    } else {
+        command.env("RUSTC_WORKSPACE_WRAPPER", compiler);
+        target
+    };
     program::run(&mut command)?;
-    Ok(workspace::target()?.join("debug/examples/guided"))
+    Ok(built.join("debug/examples/guided"))
 }
 
 /// The names of all targets, or those asked for.
