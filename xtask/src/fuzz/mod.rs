@@ -118,6 +118,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         campaign.ledger = Mutex::new(campaign.earlier()?);
     }
     let outcomes = campaign.run(&names)?;
+    let blind = outcomes.iter().find(|outcome| outcome.executions > 0 && outcome.edges == 0);
+    if let Some(Outcome { target, .. }) = blind {
+        bail!("{target}: no code said where it had been; was {} compiled by fuzz/rustc?", campaign.program.display());
+    }
     let ledger = campaign.ledger.lock().expect("no worker panics");
     let rows: Vec<&Outcome> = names.iter().flat_map(|name| ledger.rows_of(name)).collect();
     println!("{}\nfuzz: {} s in all", table(&rows), begin.elapsed().as_secs());

@@ -48,8 +48,8 @@ pub fn writes_of<T>(before: &SimulatedDisk, run: impl Fn(&SimulatedDisk) -> T) -
 ///
 /// A process that outlives its failed write may end in peace or with the power; what a power loss makes of pending
 /// writes is drawn by several seeds, two of which are the extremes: nothing reached the disk, everything did. A write
-/// finds a full disk or a broken one, the next one the other. Where all is asked for, as `cargo xtask test --full` does,
-/// each finds both, and one more seed is drawn.
+/// finds a full disk or a broken one, the next write the other. Where all is asked for, as `cargo xtask test --full`
+/// does, each finds both, and one more seed is drawn.
 pub fn at_every_write<T: Debug>(
     before: &SimulatedDisk,
     run: impl Fn(&SimulatedDisk) -> T,
