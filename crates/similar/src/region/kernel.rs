@@ -47,7 +47,7 @@ impl Compressor {
     /// beyond them, and its own default for 0.
     pub(super) fn plain(level: i32) -> Result<Self, Complaint> {
         let mut compressor = Self::allocate()?;
-        compressor.set(Parameter::ZSTD_c_compressionLevel, level);
+        compressor.set_level(level);
         Ok(compressor)
     }
 
@@ -57,7 +57,7 @@ impl Compressor {
     /// If memory runs out.
     pub(super) fn prefixed(level: i32) -> Self {
         let mut compressor = Self::magicless();
-        compressor.set(Parameter::ZSTD_c_compressionLevel, level);
+        compressor.set_level(level);
         compressor
     }
 
@@ -102,6 +102,11 @@ impl Compressor {
         self.set(Parameter::ZSTD_c_hashLog, hash_log);
         self.set(Parameter::ZSTD_c_chainLog, chain_log);
         self.set(Parameter::ZSTD_c_minMatch, word_bytes);
+    }
+
+    /// Chooses one of zstd's levels for the frames to come.
+    pub(super) fn set_level(&mut self, level: i32) {
+        self.set(Parameter::ZSTD_c_compressionLevel, level);
     }
 
     /// Chooses a window of this logarithm for the frames to come.

@@ -41,16 +41,35 @@ fn a_payload_is_the_frame_that_zstd_writes_at_that_level() {
         assert_eq!(encoded(&mut RegionEncoder::fast(level), &text), (Codec::Zstd, frame.clone()), "{level}");
         assert_eq!(plain::compress(&text, level), Ok(frame), "{level}");
     }
-    let own = [
-        CParameter::CompressionLevel(ZSTD_LEVEL_DEFAULT),
-        CParameter::WindowLog(21),
-        CParameter::HashLog(15),
-        CParameter::MinMatch(6),
-    ];
-    let default = (Codec::Zstd, by_zstd(&own, &text));
-    assert_eq!(encoded(&mut RegionEncoder::fast(ZSTD_LEVEL_DEFAULT), &text), default);
-    assert_eq!(encoded(&mut RegionEncoder::new(Level::Fast).expect("a level"), &text), default);
-    assert_eq!(plain::compress(&text, ZSTD_LEVEL_DEFAULT), Ok(by_zstd(&own[..1], &text)));
+    assert_eq!(plain::compress(&text, ZSTD_LEVEL_DEFAULT), Ok(by_zstd(&[CParameter::CompressionLevel(2)], &text)));
+}
+
+/// Words of one length in no order: they compress to about a half.
+fn words(count: usize) -> Vec<u8> {
+    let numbers = random_bytes("words", 2 * count);
+    let number = |pair: &[u8]| u32::from(u16::from_le_bytes([pair[0], pair[1]]) % 4096);
+    let word = |pair| format!("{:06x} ", number(pair).wrapping_mul(2_654_435_761) >> 8);
+    numbers.chunks_exact(2).flat_map(|pair| word(pair).into_bytes()).collect()
+}
+
+#[test]
+fn at_the_default_level_is_searched_thoroughly_what_is_short_or_compresses_well() {
+    let window = CParameter::WindowLog(21);
+    let quick = [CParameter::CompressionLevel(2), window, CParameter::HashLog(16), CParameter::MinMatch(6)];
+    let thorough = [CParameter::CompressionLevel(3), window];
+    let (short, long) = (words(10_000), words(20_000));
+    let mut encoder = RegionEncoder::new(Level::Fast).expect("a level");
+    for (parameters, others, text) in [
+        (&quick[..], &thorough[..], &long),
+        (&thorough, &quick, &lines(20_000)),
+        (&thorough, &quick, &short),
+        (&quick, &thorough, &long),
+    ] {
+        let frame = by_zstd(parameters, text);
+        assert_ne!(frame, by_zstd(others, text), "a text that tells them apart");
+        assert_eq!(encoded(&mut encoder, text), (Codec::Zstd, frame.clone()));
+        assert_eq!(encoded(&mut RegionEncoder::fast(ZSTD_LEVEL_DEFAULT), text), (Codec::Zstd, frame));
+    }
 }
 
 #[test]
