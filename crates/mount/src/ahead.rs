@@ -1,5 +1,8 @@
 //! Decoding ahead of whoever reads, by threads of its own: within a file that is read from front to back, and from file
 //! to file where a tree is read in the order of its catalog, as `tar`, `cp -r` and `grep -r` do.
+//!
+//! Small files that are decoded ahead are given to the kernel too, some at a time. The first that is not is asked for,
+//! which tells how far the reader is, and the next are given.
 
 use crate::content::OpenFile;
 use crate::snapshots::lock;
@@ -20,6 +23,9 @@ const WAITING_MAX: usize = 16;
 const STREAK_MIN: u32 = 2;
 /// Entries between the file that is read and those decoded ahead of it.
 const ENTRIES_MAX: usize = 4096;
+/// Files given to the kernel when one is read, at most, and bytes of all of them.
+const GIVEN_MAX: usize = 32;
+const GIVEN_BYTES_MAX: u64 = 1 << 20;
 
 /// Threads that decode what will be read.
 pub(crate) struct ReadAhead {
@@ -33,6 +39,8 @@ enum Job {
     Part { file: Arc<OpenFile>, from: u64, to: u64 },
     /// Decodes the files that follow one.
     Files { snapshot: SnapshotReader<'static>, next: Next },
+    /// Gives the kernel the files that follow one and are decoded, in this walk.
+    Give { file: Arc<OpenFile>, walk: u64 },
 }
 
 /// Where decoding ahead of a walk goes on.
@@ -58,6 +66,8 @@ struct Walk {
     ahead_bytes: u64,
     /// A thread decodes for it.
     is_busy: bool,
+    /// A thread gives files to the kernel for it.
+    is_giving: bool,
 }
 
 impl ReadAhead {
@@ -83,12 +93,24 @@ impl ReadAhead {
         if offset > 0 {
             return;
         }
-        let Some(next) = lock(&self.walk).note(file.snapshot.snapshot().key(), &file.path, self.bytes_max) else {
-            return;
-        };
-        let job = Job::Files { snapshot: file.snapshot.clone(), next };
-        if let Err(TrySendError::Full(Job::Files { next, .. })) = self.jobs.try_send(job) {
-            lock(&self.walk).rest(next.walk);
+        let mut walk = lock(&self.walk);
+        let next = walk.note(file.snapshot.snapshot().key(), &file.path, self.bytes_max);
+        let giving = if file.pages.is_some() { walk.begin_giving(&file.path) } else { None };
+        drop(walk);
+        // What is decoded already is wanted first.
+        if let Some(walk) = giving {
+            self.send(Job::Give { file: file.clone(), walk });
+        }
+        if let Some(next) = next {
+            self.send(Job::Files { snapshot: file.snapshot.clone(), next });
+        }
+    }
+
+    fn send(&self, job: Job) {
+        match self.jobs.try_send(job) {
+            Err(TrySendError::Full(Job::Files { next, .. })) => lock(&self.walk).rest(next.walk),
+            Err(TrySendError::Full(Job::Give { walk, .. })) => lock(&self.walk).end_giving(walk),
+            _ => {}
         }
     }
 }
@@ -149,6 +171,46 @@ impl Walk {
     fn rest(&mut self, number: u64) {
         self.is_busy &= number != self.number;
     }
+
+    /// Files that follow this one, which was just read, may be given to the kernel; returns the number of the walk if
+    /// some are decoded and nobody does it.
+    fn begin_giving(&mut self, path: &EntryPath) -> Option<u64> {
+        let is_last = self.reached.as_ref().is_some_and(|(_, last)| last == path);
+        if self.is_giving || !is_last || self.ahead.is_empty() {
+            return None;
+        }
+        self.is_giving = true;
+        Some(self.number)
+    }
+
+    /// What to do with a file of so many bytes that may be given to the kernel.
+    fn gives(&self, number: u64, path: &EntryPath, bytes: u64) -> Giving {
+        if number != self.number {
+            return Giving::End;
+        }
+        if self.reached.as_ref().is_some_and(|(_, last)| path <= last) {
+            return Giving::Skip;
+        }
+        match self.ahead.binary_search_by(|(ahead, _)| ahead.cmp(path)).map(|at| self.ahead.get(at)) {
+            Ok(Some((_, decoded))) if *decoded == bytes => Giving::Give,
+            _ => Giving::End,
+        }
+    }
+
+    /// Notes that no thread gives files of this walk to the kernel any more.
+    fn end_giving(&mut self, number: u64) {
+        self.is_giving &= number != self.number;
+    }
+}
+
+/// What happens to a file that is decoded ahead.
+#[derive(Debug, PartialEq, Eq)]
+enum Giving {
+    Give,
+    /// It was read before.
+    Skip,
+    /// Neither it nor what follows it is given now.
+    End,
 }
 
 fn work(waiting: &Mutex<Receiver<Job>>, walk: &Mutex<Walk>, bytes_max: u64) {
@@ -159,6 +221,10 @@ fn work(waiting: &Mutex<Receiver<Job>>, walk: &Mutex<Walk>, bytes_max: u64) {
             Ok(Job::Files { snapshot, next }) => {
                 prepare_files(&snapshot, &next, walk, bytes_max);
                 lock(walk).rest(next.walk);
+            }
+            Ok(Job::Give { file, walk: number }) => {
+                give_files(&file, number, walk);
+                lock(walk).end_giving(number);
             }
             Err(_) => return,
         }
@@ -175,6 +241,31 @@ fn prepare_files(snapshot: &SnapshotReader<'_>, next: &Next, walk: &Mutex<Walk>,
             && let Ok(file) = snapshot.open_file(&entry)
         {
             file.prepare(0, bytes);
+        }
+    }
+}
+
+/// Gives the kernel files that follow one, as far as they are decoded, small, and known to it.
+fn give_files(after: &OpenFile, number: u64, walk: &Mutex<Walk>) {
+    let Some(pages) = &after.pages else { return };
+    let (mut files, mut bytes) = (0, 0);
+    for entry in after.snapshot.entries_past(&after.path) {
+        let Ok(entry) = entry else { return };
+        let size = if let Content::File { size, .. } = entry.content { size } else { 0 };
+        if size == 0 {
+            continue;
+        }
+        match lock(walk).gives(number, &entry.path, size) {
+            Giving::Give => {}
+            Giving::Skip => continue,
+            Giving::End => return,
+        }
+        (files, bytes) = (files + 1, bytes + size);
+        let is_given = files <= GIVEN_MAX
+            && bytes <= GIVEN_BYTES_MAX
+            && after.snapshot.open_file(&entry).is_ok_and(|file| pages.give(&entry, &file));
+        if !is_given {
+            return;
         }
     }
 }

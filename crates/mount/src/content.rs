@@ -1,5 +1,6 @@
 //! Open files, and where each is being read.
 
+use crate::page_cache::TreePages;
 use crate::snapshots::lock;
 use siltstone_engine::EngineError;
 use siltstone_engine::file_reader::{FileReader, SnapshotReader};
@@ -17,6 +18,8 @@ pub(crate) struct OpenFile {
     /// The snapshot it is of.
     pub(crate) snapshot: SnapshotReader<'static>,
     pub(crate) path: EntryPath,
+    /// Where the kernel takes what is decoded of its tree, if a kernel reads it.
+    pub(crate) pages: Option<TreePages>,
     reader: FileReader<'static>,
     reading: Mutex<Reading>,
 }
@@ -33,9 +36,13 @@ struct Reading {
 
 impl OpenFile {
     /// Opens the file that an entry of the snapshot stands for.
-    pub(crate) fn new(snapshot: SnapshotReader<'static>, entry: &Entry) -> Result<Self, EngineError> {
+    pub(crate) fn new(
+        snapshot: SnapshotReader<'static>,
+        entry: &Entry,
+        pages: Option<TreePages>,
+    ) -> Result<Self, EngineError> {
         let reader = snapshot.open_file(entry)?;
-        Ok(Self { snapshot, path: entry.path.clone(), reader, reading: Mutex::default() })
+        Ok(Self { snapshot, path: entry.path.clone(), pages, reader, reading: Mutex::default() })
     }
 
     /// Reads up to so many bytes, fewer at the end of the file.

@@ -6,6 +6,7 @@ use crate::content::OpenFile;
 use crate::folders::Place;
 use crate::listing::{Listed, OpenDirectory};
 use crate::nodes::{Node, Nodes, Top, number_of_top};
+use crate::page_cache::PageCache;
 use crate::snapshots::{Catalogue, lock};
 use crate::told::Told;
 use crate::{MountError, MountOptions, eighth};
@@ -43,6 +44,7 @@ const READ_AHEAD_THREADS: usize = 2;
 pub(crate) struct Snapshots {
     catalogue: Catalogue,
     nodes: Arc<Nodes>,
+    page_cache: PageCache,
     attributes: Attributes,
     entries: Mutex<LruCache<u64, Arc<Entry>>>,
     /// Files read last.
@@ -65,8 +67,10 @@ impl Snapshots {
         let (catalogue, damage) = Catalogue::new(repository, &options)?;
         let failed = |source| MountError::Threads { source };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let nodes = Arc::<Nodes>::default();
         let shown = Self {
-            nodes: Arc::default(),
+            page_cache: PageCache::new(nodes.clone()),
+            nodes,
             attributes: Attributes::new(options.owned_by_root),
             entries: Mutex::new(LruCache::new(ENTRIES_MAX)),
             files: Mutex::new(LruCache::new(FILES_MAX)),
@@ -84,6 +88,11 @@ impl Snapshots {
     /// The nodes that the kernel has.
     pub(crate) fn nodes(&self) -> &Arc<Nodes> {
         &self.nodes
+    }
+
+    /// The kernel's page cache, which is to be opened once this is mounted.
+    pub(crate) fn page_cache(&self) -> &PageCache {
+        &self.page_cache
     }
 
     /// The number by which an error is known to programs; what is wrong is told once.
@@ -197,7 +206,9 @@ impl Snapshots {
         }
         let Node::Entry { top, path, .. } = self.node(number)? else { return Err(Errno::EISDIR) };
         let entry = self.entry(number.0, &top, &path)?;
-        let opened = self.catalogue.reader(&top.snapshot).and_then(|snapshot| OpenFile::new(snapshot, &entry));
+        let pages = self.page_cache.of(top.clone());
+        let opened = self.catalogue.reader(&top.snapshot);
+        let opened = opened.and_then(|snapshot| OpenFile::new(snapshot, &entry, Some(pages)));
         let file = Arc::new(opened.map_err(|error| self.errno(path.as_bytes(), &error))?);
         Ok(lock(&self.files).get_or_insert(number.0, || file).clone())
     }

@@ -10,6 +10,7 @@ mod filesystem;
 mod folders;
 mod listing;
 mod nodes;
+mod page_cache;
 mod snapshots;
 mod told;
 pub mod webdav;
@@ -125,6 +126,7 @@ pub fn mount(repository: &'static Repository, folder: &Path, options: MountOptio
     let nodes_max = eighth(&options.resources) / NODE_BYTES;
     let shown = Snapshots::new(repository, options)?;
     let nodes = Arc::downgrade(shown.nodes());
+    let page_cache = shown.page_cache().clone();
     let refused = |error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => MountError::NotAllowed { folder: folder.clone() },
         // The helper's words come with an escaped end of line.
@@ -136,6 +138,7 @@ pub fn mount(repository: &'static Repository, folder: &Path, options: MountOptio
     let session = Session::new(shown, &folder, &config).map_err(refused)?;
     let session = session.spawn().map_err(refused)?;
     let notifier = session.notifier();
+    page_cache.open(notifier.clone());
     let bound = move || bound_nodes(&nodes, nodes_max, &notifier);
     let thread = thread::Builder::new().name("bound".into()).spawn(bound);
     thread.map_err(|source| MountError::Threads { source })?;

@@ -117,6 +117,11 @@ impl Nodes {
         self.with(|held| held.get(&number).map(|held| held.node.clone()))
     }
 
+    /// Tells whether the kernel has this number.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        self.with(|held| held.contains_key(&number))
+    }
+
     /// The number of a node, which the kernel is not told to keep.
     pub(crate) fn number(&self, node: &Node) -> u64 {
         self.with(|held| free_or_own(held, node))

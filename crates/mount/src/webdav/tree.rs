@@ -168,7 +168,7 @@ impl Tree {
         if let Some(file) = lock(&self.files).get(&key) {
             return Ok(file.clone());
         }
-        let opened = self.catalogue.reader(snapshot).and_then(|snapshot| OpenFile::new(snapshot, entry));
+        let opened = self.catalogue.reader(snapshot).and_then(|snapshot| OpenFile::new(snapshot, entry, None));
         let file = Arc::new(opened.map_err(|error| self.missing(Some(&entry.path), &error))?);
         Ok(lock(&self.files).get_or_insert(key, || file).clone())
     }
