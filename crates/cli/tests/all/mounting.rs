@@ -227,6 +227,38 @@ fn files_are_read_at_any_place_by_several_readers() {
 }
 
 #[test]
+fn small_files_read_one_after_the_other_are_mostly_read_without_a_request() {
+    const FILES: usize = 400;
+    let sandbox = Sandbox::new();
+    let page = 4096;
+    for number in 0..FILES {
+        // Around whole pages, and now and then too long to be given to the kernel.
+        let bytes = if number % 100 == 99 { (1 << 20) + 1 } else { number % 3 * page + number % 5 - 2 * (number % 3) };
+        sandbox.write(&format!("file{number:03}"), noise(number as u64, bytes));
+    }
+    sandbox.backup(&[]);
+    let mounted = Mounted::start(&sandbox, &[]);
+    let source = sandbox.path("source");
+    let there = mounted.latest(&source);
+    // The kernel learns of all files of the folder before it reads the first.
+    let mut names: Vec<_> =
+        fs::read_dir(&there).expect("read").map(|entry| entry.expect("a name").file_name()).collect();
+    names.sort();
+    let requests = || {
+        let told = fs::read_to_string(format!("/proc/{}/io", mounted.process.id())).expect("read");
+        let count = told.lines().find_map(|line| line.strip_prefix("syscr: ")).expect("counted");
+        count.parse::<usize>().expect("a number")
+    };
+    let before = requests();
+    for name in &names {
+        assert!(fs::read(there.join(name)).expect("read") == fs::read(source.join(name)).expect("read"), "{name:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let asked = requests() - before;
+    assert!(names.len() == FILES && asked < FILES / 2, "{asked} reads for {FILES} files");
+}
+
+#[test]
 fn a_signal_unmounts_and_what_is_open_can_be_read_on() {
     let sandbox = sandbox();
     sandbox.backup(&[]);
