@@ -99,7 +99,8 @@ fn eighth(resources: &Resources) -> usize {
 /// Mounts the snapshots of a repository on an empty folder, or over what one holds.
 ///
 /// # Errors
-/// [`MountError::NotADirectory`]; [`MountError::NoFuse`], [`MountError::NotAllowed`], [`MountError::Mount`]; those of listing the snapshots.
+/// [`MountError::NotADirectory`]; [`MountError::NoFuse`], [`MountError::NotAllowed`], [`MountError::Mount`]; those of
+/// listing the snapshots.
 pub fn mount(repository: &'static Repository, folder: &Path, options: MountOptions) -> Result<Mount, MountError> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     if !folder.is_dir() {
