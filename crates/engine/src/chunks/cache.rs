@@ -76,9 +76,17 @@ pub(super) struct RegionsOfSource {
 impl RegionCache {
     /// An empty cache that holds at most this many bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
-        let (bytes_max, spare_max) = (bytes_max - bytes_max / SPARE_SHARE, bytes_max / SPARE_SHARE);
-        let regions = Regions { bytes_max, spare_max, ..Regions::default() };
-        Self(Arc::new(Mutex::new(regions)))
+        let cache = Self(Arc::default());
+        cache.hold_at_most(bytes_max);
+        cache
+    }
+
+    /// Holds at most this many bytes from now on; what is too much goes.
+    pub(crate) fn hold_at_most(&self, bytes_max: usize) {
+        let mut regions = lock(&self.0);
+        regions.spare_max = bytes_max / SPARE_SHARE;
+        regions.bytes_max = bytes_max - regions.spare_max;
+        regions.shrink();
     }
 
     /// The part of another source.
@@ -123,10 +131,20 @@ impl Regions {
         if let Some(before) = self.decoded.put(key, plain) {
             self.drop(before);
         }
+        self.shrink();
+    }
+
+    /// Lets go of what is more than the bounds.
+    fn shrink(&mut self) {
         while self.bytes > self.bytes_max
             && let Some((_, oldest)) = self.decoded.pop_lru()
         {
             self.drop(oldest);
+        }
+        while self.spare_bytes > self.spare_max
+            && let Some(spare) = self.spares.pop()
+        {
+            self.spare_bytes -= spare.capacity();
         }
     }
 

@@ -9,7 +9,7 @@ mod prefetch;
 mod tar;
 mod zip;
 
-use crate::chunks::ChunkSource;
+use crate::chunks::{ChunkSource, RegionCache};
 use crate::decode::Gatherer;
 use crate::fs::Extent;
 use crate::parallel::Pool;
@@ -87,10 +87,11 @@ fn write_out(
     let manifest = manifest_of(repository, snapshot)?;
     let observer = &*resources.observer;
     let shares = resources.dump_shares();
-    let chunks = Arc::new(ChunkSource::with_limits(repository, &manifest, READERS_MAX, shares.region_bytes));
+    let regions = RegionCache::new(shares.region_bytes);
+    let chunks = Arc::new(ChunkSource::sharing(repository, &manifest, READERS_MAX, &regions));
     let catalog = CatalogReader::new(&*chunks, snapshot.snapshot.root);
     let entry = path.map(|path| crate::browse::find(&catalog, snapshot, path)).transpose()?;
-    let work = Work { chunks: &chunks, manifest: &manifest, shares, resources };
+    let work = Work { chunks: &chunks, regions: &regions, manifest: &manifest, shares, resources };
     match entry {
         Some(entry) if is_plain && matches!(entry.content, Content::File { .. }) => {
             work.run(Portions::of(&chunks, std::iter::once(Ok(entry))), &mut Plain { output })
@@ -129,6 +130,8 @@ trait Sink {
 /// A dump under way.
 struct Work<'w, 'r> {
     chunks: &'w Arc<ChunkSource<'r>>,
+    /// What `chunks` keeps decoded.
+    regions: &'w RegionCache,
     manifest: &'r Manifest,
     shares: DumpShares,
     resources: &'r Resources,
@@ -141,7 +144,7 @@ impl<'w, 'r> Work<'w, 'r> {
         sink: &mut dyn Sink,
     ) -> Result<(), EngineError> {
         let (chunks, fetches): (&ChunkSource<'_>, _) = (self.chunks, self.resources.fetches);
-        let DumpShares { group_bytes, held_bytes, waiting_bytes, .. } = self.shares;
+        let DumpShares { region_bytes, plain_region_bytes, group_bytes, held_bytes, waiting_bytes } = self.shares;
         let folder = self.resources.scratch_of(chunks.repository());
         std::thread::scope(|scope| {
             let (source, manifest, resources) = (self.chunks.clone(), self.manifest, self.resources);
@@ -149,8 +152,9 @@ impl<'w, 'r> Work<'w, 'r> {
             let pool = Pool::start(scope, "dump", fetches, 2 * fetches, || Ok(()))?;
             while let Some(group) = PortionGroup::next(&mut portions, group_bytes) {
                 self.resources.unless_cancelled()?;
-                // What could not be had is read again, to tell why.
                 let has_deltas = group.has_deltas(chunks);
+                self.regions.hold_at_most(if has_deltas { region_bytes } else { plain_region_bytes });
+                // What could not be had is read again, to tell why.
                 let gathered =
                     if has_deltas { gatherer.spilled(&group.numbers(), held_bytes)?.0 } else { HashMap::new() };
                 self.resources.unless_cancelled()?;
