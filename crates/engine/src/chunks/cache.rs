@@ -239,6 +239,21 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_that_may_hold_less_lets_go_of_the_oldest_and_of_spare_memory() {
+        let cache = RegionCache::new(1000);
+        let part = cache.for_source();
+        (0..9).for_each(|region| part.put(address(region), Arc::new(vec![0; 100])));
+        assert_eq!((bytes(&cache), lock(&cache.0).spare_bytes), (800, 100));
+        cache.hold_at_most(400);
+        assert_eq!((bytes(&cache), lock(&cache.0).spare_bytes), (300, 0));
+        let is_kept = [5, 6, 8].map(|region| part.get(address(region)).is_some());
+        assert_eq!(is_kept, [false, true, true]);
+        cache.hold_at_most(1000);
+        (0..9).for_each(|region| part.put(address(region), Arc::new(vec![0; 100])));
+        assert_eq!(bytes(&cache), 800);
+    }
+
+    #[test]
     fn sources_share_the_bytes_and_not_the_regions() {
         let cache = RegionCache::new(115);
         let [one, other] = [cache.for_source(), cache.for_source()];
