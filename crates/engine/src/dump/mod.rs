@@ -144,7 +144,7 @@ impl<'w, 'r> Work<'w, 'r> {
         sink: &mut dyn Sink,
     ) -> Result<(), EngineError> {
         let (chunks, fetches): (&ChunkSource<'_>, _) = (self.chunks, self.resources.fetches);
-        let DumpShares { region_bytes, plain_region_bytes, group_bytes, held_bytes, waiting_bytes } = self.shares;
+        let DumpShares { region_bytes, repeats_region_bytes, group_bytes, held_bytes, waiting_bytes } = self.shares;
         let folder = self.resources.scratch_of(chunks.repository());
         std::thread::scope(|scope| {
             let (source, manifest, resources) = (self.chunks.clone(), self.manifest, self.resources);
@@ -153,7 +153,8 @@ impl<'w, 'r> Work<'w, 'r> {
             while let Some(group) = PortionGroup::next(&mut portions, group_bytes) {
                 self.resources.unless_cancelled()?;
                 let has_deltas = group.has_deltas(chunks);
-                self.regions.hold_at_most(if has_deltas { region_bytes } else { plain_region_bytes });
+                let is_again = !has_deltas && group.has_repeats();
+                self.regions.hold_at_most(if is_again { repeats_region_bytes } else { region_bytes });
                 // What could not be had is read again, to tell why.
                 let gathered =
                     if has_deltas { gatherer.spilled(&group.numbers(), held_bytes)?.0 } else { HashMap::new() };

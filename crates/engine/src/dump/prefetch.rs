@@ -20,6 +20,9 @@ const GROUP_STEPS_MAX: usize = 1 << 16;
 const STEPS_MAX: usize = 4096;
 const BYTES_MAX: usize = 4 << 20;
 
+/// Portions in a group for each region that they lie in, beyond which regions are likely to be wanted again.
+const REPEATS_MIN: usize = 2;
+
 /// Step of writing a dump.
 pub(super) enum Step {
     /// An entry begins. Of a file with holes what is none, if that is wanted.
@@ -73,9 +76,17 @@ impl PortionGroup {
 
     /// Tells whether some content lies in region deltas.
     pub(super) fn has_deltas(&self, chunks: &ChunkSource<'_>) -> bool {
-        let regions: BTreeSet<Address> = self.portions.iter().filter_map(|portion| portion.region).collect();
         // What cannot be read is told where its content is read.
-        regions.into_iter().any(|address| chunks.has_bases(address).unwrap_or(false))
+        self.regions().into_iter().any(|address| chunks.has_bases(address).unwrap_or(false))
+    }
+
+    /// Tells whether content comes from the same regions again and again.
+    pub(super) fn has_repeats(&self) -> bool {
+        self.portions.len() > REPEATS_MIN * self.regions().len().max(1)
+    }
+
+    fn regions(&self) -> BTreeSet<Address> {
+        self.portions.iter().filter_map(|portion| portion.region).collect()
     }
 
     /// Returns the chunks of its content.

@@ -31,8 +31,9 @@
 //!                 content read ahead, all readers together       M / 8, each from 1 to 16 MiB
 //!                 waiting for bases                              M / 16
 //!                 decoded regions                                M / 16
-//! dump            decoded regions                                M / 8, and 8 MiB per fetch; M / 2 if that is more
-//!                                                                and what comes next hangs on no other regions
+//! dump            decoded regions                                M / 8, and 8 MiB per fetch; M / 2 if that is more,
+//!                                                                and what comes next hangs on no other regions and
+//!                                                                has each several times
 //!                 content that is decoded together               3 M / 8, and more of it in a temporary file:
 //!                                                                4 M in all, from 3 M / 8 to 1 GiB
 //!                 waiting for bases                              M / 4
@@ -227,8 +228,8 @@ pub(crate) struct CopyShares {
 pub(crate) struct DumpShares {
     /// Decoded regions.
     pub(crate) region_bytes: usize,
-    /// Decoded regions while nothing waits for bases and nothing is held.
-    pub(crate) plain_region_bytes: usize,
+    /// Decoded regions where each is wanted several times, nothing waits for bases, and nothing is held.
+    pub(crate) repeats_region_bytes: usize,
     /// Content that is decoded together where it hangs on other regions.
     pub(crate) group_bytes: usize,
     /// As much of that as is held in memory.
@@ -327,7 +328,7 @@ impl Resources {
         let group_bytes = (DUMP_GROUP_PART * self.memory_bytes).min(DUMP_GROUP_BYTES_MAX).max(3 * share);
         DumpShares {
             region_bytes: usize::try_from(region_bytes).unwrap_or(usize::MAX),
-            plain_region_bytes: usize::try_from(region_bytes.max(4 * share)).unwrap_or(usize::MAX),
+            repeats_region_bytes: usize::try_from(region_bytes.max(4 * share)).unwrap_or(usize::MAX),
             group_bytes: usize::try_from(group_bytes).unwrap_or(usize::MAX),
             held_bytes: 3 * share,
             waiting_bytes: 2 * share,
