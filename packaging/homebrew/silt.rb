@@ -11,6 +11,7 @@ class Silt < Formula
 
   def install
     system "cargo", "install", *std_cargo_args(path: "crates/cli")
+    system "cargo", "install", *std_cargo_args(path: "crates/import")
 
     system bin/"silt", "generate", "--man", ".",
            "--bash-completion", "silt.bash", "--zsh-completion", "_silt",

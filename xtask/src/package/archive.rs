@@ -1,13 +1,13 @@
-//! Archives: the program with its pages, for any Linux; and the sources, for whoever builds it.
+//! Archives: the programs with their pages, for any Linux; and the sources, for whoever builds it.
 
-use super::{Release, packaging, put};
+use super::{Release, binary, packaging, put};
 use anyhow::Result;
 use siltstone_testbed::{program, tree, workspace};
 use std::env::consts::ARCH;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Files at the top of the checkout that go with the program.
+/// Files at the top of the checkout that go with the programs.
 const PAGES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Makes `silt-VERSION-ARCHITECTURE-linux.tar.gz`.
@@ -17,7 +17,9 @@ pub(super) fn of_binaries(release: &Release) -> Result<PathBuf> {
     for page in PAGES {
         put(&workspace::root().join(page), &folder.join(page), 0o644)?;
     }
-    put(&release.made.join("silt"), &folder.join("silt"), 0o755)?;
+    for (program, _) in binary::PROGRAMS {
+        put(&release.made.join(program), &folder.join(program), 0o755)?;
+    }
     put(&release.made.join("THIRD-PARTY"), &folder.join("THIRD-PARTY"), 0o644)?;
     for part in ["man", "completions"] {
         tree::copy(&release.made.join(part), &folder.join(part))?;

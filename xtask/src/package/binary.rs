@@ -1,6 +1,6 @@
-//! The program as it is handed out: stripped, and for systems as old as Rust's own library allows.
+//! The programs as they are handed out: stripped, and for systems as old as Rust's own library allows.
 //!
-//! It is linked with glibc 2.17, of 2012, by zig's linker, which has the symbols of every version. A static program
+//! They are linked with glibc 2.17, of 2012, by zig's linker, which has the symbols of every version. A static program
 //! with musl was not chosen: musl's `getpwuid` knows the users of `/etc/passwd` alone, so that owners from LDAP would
 //! lose their names in snapshots, and its allocator makes threads wait for each other.
 
@@ -11,27 +11,32 @@ use std::env::consts::ARCH;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The version of glibc that is enough to run the program.
+/// The programs, each with the crate that it is of.
+pub(super) const PROGRAMS: [(&str, &str); 2] = [("silt", "siltstone"), ("silt-import", "siltstone-import")];
+/// The version of glibc that is enough to run them.
 pub(super) const GLIBC: (u32, u32) = (2, 17);
 /// Its libraries, as their names begin: packages name nothing more that is needed.
 const GLIBC_LIBRARIES: [&str; 6] = ["libc.so.", "libm.so.", "libpthread.so.", "libdl.so.", "librt.so.", "ld-linux"];
 /// Python packages with the linker, and with what lets cargo use it.
 const ZIG: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
-/// Builds the program and sees that it is what it should be.
+/// Builds the programs and sees that they are what they should be; returns the folder they are in.
 pub(super) fn build() -> Result<PathBuf> {
     let triple = triple();
     let mut command = workspace::cargo();
-    command.args(["zigbuild", "--locked", "--release", "--package", "siltstone", "--bin", "silt"]);
+    command.args(["zigbuild", "--locked", "--release"]);
+    for (program, package) in PROGRAMS {
+        command.args(["--package", package, "--bin", program]);
+    }
     command.arg("--target").arg(format!("{triple}.{}.{}", GLIBC.0, GLIBC.1));
     let path = std::env::var_os("PATH").unwrap_or_default();
     command.env("PATH", std::env::join_paths(std::iter::once(zig()?).chain(std::env::split_paths(&path)))?);
     let sources = cargo_home()?.join("registry").join("src");
     command.env("CARGO_ENCODED_RUSTFLAGS", format!("--remap-path-prefix={}=registry", sources.display()));
-    program::run_telling(&mut command, "building silt")?;
-    let file = workspace::target()?.join(triple).join("release").join("silt");
-    inspect(&file)?;
-    Ok(file)
+    program::run_telling(&mut command, "building the programs")?;
+    let folder = workspace::target()?.join(triple).join("release");
+    PROGRAMS.iter().try_for_each(|(program, _)| inspect(&folder.join(program)))?;
+    Ok(folder)
 }
 
 /// This machine's processor, as Rust names it.
@@ -81,7 +86,14 @@ fn inspect(file: &Path) -> Result<()> {
     let libraries: Vec<&str> = libraries.map(|name| name.trim_end_matches(']')).collect();
     let foreign = libraries.iter().find(|name| !GLIBC_LIBRARIES.iter().any(|own| name.starts_with(own)));
     ensure!(foreign.is_none(), "{} needs {}, which is none of glibc", file.display(), foreign.unwrap_or(&""));
-    eprintln!("{} bytes, glibc {}.{}, libraries: {}", bytes.len(), newest.0, newest.1, libraries.join(" "));
+    eprintln!(
+        "{}: {} bytes, glibc {}.{}, libraries: {}",
+        file.display(),
+        bytes.len(),
+        newest.0,
+        newest.1,
+        libraries.join(" ")
+    );
     Ok(())
 }
 

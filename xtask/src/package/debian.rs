@@ -1,5 +1,5 @@
 //! The Debian package, made by Debian's own debhelper from `packaging/debian`, which makes the scripts that the units
-//! need, compresses pages, and finds out which libraries the program takes.
+//! need, compresses pages, and finds out which libraries the programs take.
 
 use super::{COMPLETIONS, Release, binary, packaging, put};
 use anyhow::{Context, Result, ensure};
@@ -24,8 +24,9 @@ const SETTINGS: [(&str, &str); 2] =
     [("silt.sysusers", "usr/lib/sysusers.d/silt.conf"), ("silt-serve.default", "etc/default/silt-serve")];
 
 /// More that the package must hold.
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 6] = [
     "usr/bin/silt",
+    "usr/bin/silt-import",
     "usr/share/man/man1/silt.1.gz",
     "usr/share/man/man1/silt-backup.1.gz",
     "usr/share/doc/siltstone/copyright",
@@ -53,7 +54,9 @@ pub(super) fn build(release: &Release) -> Result<PathBuf> {
 
 /// Lays out the files below `root` as they are installed, with `debian/` beside them.
 fn lay_out(release: &Release, root: &Path) -> Result<()> {
-    put(&release.made.join("silt"), &root.join("usr/bin/silt"), 0o755)?;
+    for (program, _) in binary::PROGRAMS {
+        put(&release.made.join(program), &root.join("usr/bin").join(program), 0o755)?;
+    }
     for ((_, file), place) in COMPLETIONS.iter().zip(PLACES) {
         put(&release.made.join("completions").join(file), &root.join(place), 0o644)?;
     }

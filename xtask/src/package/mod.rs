@@ -1,10 +1,10 @@
-//! What users install, in `target/package`: the program in an archive with its pages, a Debian package, an archive of
-//! the sources, checksums, and files for Homebrew and the AUR.
+//! What users install, in `target/package`: the programs in an archive with their pages, a Debian package, an archive
+//! of the sources, checksums, and files for Homebrew and the AUR.
 //!
 //! ```text
-//! binary      the program, built to run on old systems too, and looked at
-//! notices     the licences of everything that is linked into it
-//! archive     the program in an archive; the sources in another
+//! binary      the programs, built to run on old systems too, and looked at
+//! notices     the licences of everything that is linked into them
+//! archive     the programs in an archive; the sources in another
 //! debian      the Debian package, by debhelper, looked at by lintian
 //! recipes     files of other package managers, which fetch the sources
 //! trial       the Debian package in a fresh Debian, and the first backup by its user
@@ -64,14 +64,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let release = Release::of(options)?;
     if workspace::commit().ends_with('+') {
         eprintln!(
-            "some files differ from the commit: the archive of the sources holds the commit, the program does not"
+            "some files differ from the commit: the archive of the sources holds the commit, the programs do not"
         );
     }
-    let program = binary::build()?;
+    let programs = binary::build()?;
     for old in [&release.folder, &release.made] {
         fs::remove_dir_all(old).or_else(|error| if old.exists() { Err(error) } else { Ok(()) })?;
     }
-    release.make_parts(&program)?;
+    release.make_parts(&programs)?;
     let binaries = archive::of_binaries(&release)?;
     let sources = archive::of_sources(&release)?;
     let package = debian::build(&release)?;
@@ -93,7 +93,7 @@ struct Release {
     time: String,
     /// What is handed out.
     folder: PathBuf,
-    /// What it is made of: `silt`, `man/`, `completions/`, `THIRD-PARTY`.
+    /// What it is made of: the programs, `man/`, `completions/`, `THIRD-PARTY`.
     made: PathBuf,
 }
 
@@ -112,11 +112,13 @@ impl Release {
     }
 
     /// Brings together what each form of the release holds.
-    fn make_parts(&self, program: &Path) -> Result<()> {
+    fn make_parts(&self, programs: &Path) -> Result<()> {
         for folder in [&self.folder, &self.made.join("man"), &self.made.join("completions")] {
             fs::create_dir_all(folder)?;
         }
-        put(program, &self.made.join("silt"), 0o755)?;
+        for (program, _) in binary::PROGRAMS {
+            put(&programs.join(program), &self.made.join(program), 0o755)?;
+        }
         let completions = self.made.join("completions");
         let mut generate = Command::new(self.made.join("silt"));
         generate.arg("generate").arg("--man").arg(self.made.join("man"));

@@ -1,4 +1,4 @@
-//! The licences of everything that is linked into the program. All of them let it be handed out as long as their words
+//! The licences of everything that is linked into the programs. All of them let it be handed out as long as their words
 //! go with it (`deny.toml` lets no others in).
 
 use super::binary;
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 const NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
 const HEAD: &str = "\
-silt is linked statically with the libraries below, with the standard library of Rust (MIT or Apache-2.0,
-Copyright The Rust Project Developers), and with parts of LLVM's compiler-rt and libunwind (Apache-2.0 with LLVM
-exception). First their names, versions and licences; then the texts, each with those who come with it.
+silt and silt-import are linked statically with the libraries below, with the standard library of Rust (MIT or
+Apache-2.0, Copyright The Rust Project Developers), and with parts of LLVM's compiler-rt and libunwind (Apache-2.0 with
+LLVM exception). First their names, versions and licences; then the texts, each with those who come with it.
 ";
 
 /// Returns the text of the file `THIRD-PARTY`.
@@ -41,13 +41,14 @@ pub(super) fn all() -> Result<String> {
     Ok(list.join("\n") + "\n")
 }
 
-/// Ids of the packages that the program needs when it runs, and of those they need.
+/// Ids of the packages that the programs need when they run, and of those they need.
 fn linked(metadata: &Value) -> Result<BTreeSet<String>> {
     let nodes = metadata["resolve"]["nodes"].as_array().context("`cargo metadata` resolved nothing")?;
     let needed: BTreeMap<String, Vec<String>> = nodes.iter().map(|node| (text(&node["id"]), normal(node))).collect();
     let packages = metadata["packages"].as_array().into_iter().flatten();
-    let program = packages.filter(|package| package["name"] == "siltstone").map(|package| text(&package["id"]));
-    let (mut found, mut open) = (BTreeSet::new(), program.collect::<Vec<_>>());
+    let is_program = |package: &&Value| binary::PROGRAMS.iter().any(|(_, name)| package["name"] == *name);
+    let programs = packages.filter(is_program).map(|package| text(&package["id"]));
+    let (mut found, mut open) = (BTreeSet::new(), programs.collect::<Vec<_>>());
     while let Some(id) = open.pop() {
         open.extend(needed.get(&id).into_iter().flatten().filter(|id| !found.contains(*id)).cloned());
         found.insert(id);
