@@ -27,7 +27,9 @@ pub(crate) struct OpenFile {
 /// Where a file is being read.
 #[derive(Debug, Default)]
 struct Reading {
-    /// End of what was asked for, in one streak.
+    /// Begin of what was asked for, in one streak.
+    begin: u64,
+    /// End of it.
     end: u64,
     streak: u32,
     /// End of what was, or will be, decoded ahead.
@@ -69,18 +71,20 @@ impl OpenFile {
 }
 
 impl Reading {
-    /// Notes a request; returns the bytes to decode ahead of the next ones, from half of `ahead` on.
+    /// Notes a request; returns the bytes to decode ahead of the next ones, when half of `ahead` is left. As long as
+    /// the streak is shorter than that, only as much: who reads a large piece here and there wants nothing after it.
     fn note(&mut self, offset: u64, end: u64, ahead: u64) -> Option<(u64, u64)> {
         let is_next = offset <= self.end.saturating_add(DISORDER_BYTES)
             && offset.saturating_add(DISORDER_BYTES) >= self.end
             && end.saturating_add(DISORDER_BYTES) > self.end;
         if !is_next {
-            *self = Self { end, streak: 0, prepared: end };
+            *self = Self { begin: offset, end, streak: 0, prepared: end };
             return None;
         }
         self.streak += u32::from(end > self.end);
         self.end = self.end.max(end);
         self.prepared = self.prepared.max(self.end);
+        let ahead = ahead.min(self.end.saturating_sub(self.begin));
         if self.streak < STREAK_MIN || self.prepared - self.end > ahead / 2 {
             return None;
         }
@@ -107,8 +111,23 @@ mod tests {
                 assert!(from >= prepared && from < to && to <= end + AHEAD);
                 prepared = to;
             }
-            assert!(at < 3 || prepared >= end + AHEAD / 2, "request {at}");
+            assert!(at < 3 || prepared >= end + end.min(AHEAD) / 2, "request {at}");
         }
+    }
+
+    #[test]
+    fn after_large_pieces_here_and_there_little_is_decoded_ahead() {
+        let mut reading = Reading::default();
+        let (mut read, mut ahead) = (0, 0);
+        for piece in [50, 7, 90, 33, 61, 12, 88] {
+            for at in 0..8 {
+                let offset = (piece << 24) + at * STEP;
+                let next = reading.note(offset, offset + STEP, AHEAD);
+                ahead += next.map_or(0, |(from, to)| to - from);
+                read += STEP;
+            }
+        }
+        assert!(ahead > 0 && ahead <= 2 * read, "{ahead} bytes ahead of {read}");
     }
 
     #[test]
