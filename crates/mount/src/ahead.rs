@@ -343,6 +343,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_decoded_ahead_is_given_once_and_by_one_thread() {
+        let mut walk = Walk::default();
+        let asked = (0..3).filter_map(|at| walk.note(snapshot(1), &path(at), BYTES_MAX)).next_back();
+        assert_eq!(walk.begin_giving(&path(2)), None, "nothing is decoded");
+        let decoded = decode(&mut walk, &asked.unwrap(), 3);
+        assert_eq!(walk.begin_giving(&path(1)), None, "somebody has read past it");
+        assert_eq!((walk.begin_giving(&path(2)), walk.begin_giving(&path(2))), (Some(1), None), "a thread is at it");
+        walk.note(snapshot(1), &path(3), BYTES_MAX);
+        assert_eq!(walk.gives(1, &path(3), SIZE), Giving::Skip);
+        assert_eq!(walk.gives(1, &path(4), SIZE), Giving::Give);
+        assert_eq!(walk.gives(1, &path(4), SIZE + 1), Giving::End, "a part of it is decoded");
+        assert_eq!(walk.gives(1, &path(decoded.len() + 3), SIZE), Giving::End, "it is not decoded");
+        walk.note(snapshot(2), &path(50), BYTES_MAX);
+        assert_eq!(walk.gives(1, &path(4), SIZE), Giving::End, "its walk has ended");
+        walk.end_giving(1);
+        assert!(!walk.is_giving);
+    }
+
+    #[test]
     fn of_a_large_file_its_beginning_is_decoded_and_of_many_small_entries_not_all() {
         let mut walk = Walk::default();
         for at in 0..3 {
