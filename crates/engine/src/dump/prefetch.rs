@@ -294,3 +294,23 @@ fn extents(chunks: &ChunkSource<'_>, recipe: &Recipe) -> Result<Option<Vec<Exten
     }
     Ok(Some(data))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(regions: &[usize]) -> PortionGroup {
+        let portion = |region: &usize| {
+            let region = Some(Address { container: 0, region: *region });
+            Portion { region, ..Portion::default() }
+        };
+        PortionGroup { portions: regions.iter().map(portion).collect() }
+    }
+
+    #[test]
+    fn regions_wanted_again_and_again_are_told_from_those_wanted_once() {
+        assert!(group(&[0, 1, 0, 1, 0]).has_repeats());
+        assert!(!group(&[0, 1, 0, 1]).has_repeats() && !group(&[0, 1, 2, 3, 4, 5]).has_repeats());
+        assert!(!PortionGroup::default().has_repeats());
+    }
+}
