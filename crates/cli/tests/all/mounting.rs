@@ -250,9 +250,14 @@ fn small_files_read_one_after_the_other_are_mostly_read_without_a_request() {
         count.parse::<usize>().expect("a number")
     };
     let before = requests();
+    let mut told = before;
     for name in &names {
         assert!(fs::read(there.join(name)).expect("read") == fs::read(source.join(name)).expect("read"), "{name:?}");
-        std::thread::sleep(Duration::from_millis(2));
+        // Whoever gives files to the kernel is given time to, however busy the machine is.
+        if told != requests() {
+            std::thread::sleep(Duration::from_millis(20));
+            told = requests();
+        }
     }
     let asked = requests() - before;
     assert!(names.len() == FILES && asked < FILES / 2, "{asked} reads for {FILES} files");
