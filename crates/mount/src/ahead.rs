@@ -183,7 +183,7 @@ impl Walk {
         Some(self.number)
     }
 
-    /// What to do with a file of so many bytes that may be given to the kernel.
+    /// Tells what to do with a file of so many bytes that may be given to the kernel.
     fn gives(&self, number: u64, path: &EntryPath, bytes: u64) -> Giving {
         if number != self.number {
             return Giving::End;
@@ -203,7 +203,7 @@ impl Walk {
     }
 }
 
-/// What happens to a file that is decoded ahead.
+/// Decision on a file that follows the one read, and may be given to the kernel.
 #[derive(Debug, PartialEq, Eq)]
 enum Giving {
     Give,

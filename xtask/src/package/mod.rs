@@ -1,5 +1,5 @@
-//! What users install, in `target/package`: the programs in an archive with their pages, a Debian package, an archive
-//! of the sources, checksums, and files for Homebrew and the AUR.
+//! Files that users install, in `target/package`: the programs in an archive with their pages, a Debian package, an
+//! archive of the sources, checksums, and files for Homebrew and the AUR.
 //!
 //! ```text
 //! binary      the programs, built to run on old systems too, and looked at
@@ -93,7 +93,7 @@ struct Release {
     time: String,
     /// What is handed out.
     folder: PathBuf,
-    /// What it is made of: the programs, `man/`, `completions/`, `THIRD-PARTY`.
+    /// Parts of which it is made: the programs, `man/`, `completions/`, `THIRD-PARTY`.
     made: PathBuf,
 }
 

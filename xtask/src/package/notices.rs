@@ -1,5 +1,5 @@
-//! The licences of everything that is linked into the programs. All of them let it be handed out as long as their words
-//! go with it (`deny.toml` lets no others in).
+//! The licences of everything that is linked into the programs. All of them let these be handed out as long as their
+//! words go with them (`deny.toml` lets no others in).
 
 use super::binary;
 use anyhow::{Context, Result};

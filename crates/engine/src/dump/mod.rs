@@ -130,7 +130,7 @@ trait Sink {
 /// A dump under way.
 struct Work<'w, 'r> {
     chunks: &'w Arc<ChunkSource<'r>>,
-    /// What `chunks` keeps decoded.
+    /// Regions that `chunks` keeps decoded.
     regions: &'w RegionCache,
     manifest: &'r Manifest,
     shares: DumpShares,

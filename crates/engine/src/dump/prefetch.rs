@@ -20,7 +20,7 @@ const GROUP_STEPS_MAX: usize = 1 << 16;
 const STEPS_MAX: usize = 4096;
 const BYTES_MAX: usize = 4 << 20;
 
-/// Portions in a group for each region that they lie in, beyond which regions are likely to be wanted again.
+/// Times that content comes to each region of a group from another, beyond which it is likely to come again.
 const REPEATS_MIN: usize = 2;
 
 /// Step of writing a dump.
@@ -82,7 +82,10 @@ impl PortionGroup {
 
     /// Tells whether content comes from the same regions again and again.
     pub(super) fn has_repeats(&self) -> bool {
-        self.portions.len() > REPEATS_MIN * self.regions().len().max(1)
+        let mut visits: Vec<Address> = self.portions.iter().filter_map(|portion| portion.region).collect();
+        // A large region has several portions in a row.
+        visits.dedup();
+        visits.len() > REPEATS_MIN * self.regions().len()
     }
 
     fn regions(&self) -> BTreeSet<Address> {
@@ -311,6 +314,7 @@ mod tests {
     fn regions_wanted_again_and_again_are_told_from_those_wanted_once() {
         assert!(group(&[0, 1, 0, 1, 0]).has_repeats());
         assert!(!group(&[0, 1, 0, 1]).has_repeats() && !group(&[0, 1, 2, 3, 4, 5]).has_repeats());
+        assert!(!group(&[0, 0, 0, 0, 0]).has_repeats(), "a large region");
         assert!(!PortionGroup::default().has_repeats());
     }
 }
