@@ -116,16 +116,32 @@ impl<'env, S> Pool<'env, S> {
         ahead: usize,
         work: impl Fn(&mut S, T) -> R + Clone + Send + 'env,
     ) -> impl Iterator<Item = Result<R, StoreError>> {
+        self.in_order_by_weight(items, ahead, |_| 1, work)
+    }
+
+    /// Does as [`in_order`](Self::in_order), with items ahead until they weigh `ahead` or more.
+    pub(crate) fn in_order_by_weight<T: Send + 'env, R: Send + 'env>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        ahead: usize,
+        weight_of: impl Fn(&T) -> usize,
+        work: impl Fn(&mut S, T) -> R + Clone + Send + 'env,
+    ) -> impl Iterator<Item = Result<R, StoreError>> {
         let mut items = items.into_iter();
         let mut waiting = VecDeque::new();
+        let mut weight = 0;
         std::iter::from_fn(move || {
-            while waiting.len() < ahead.max(1)
+            while weight < ahead.max(1)
                 && let Some(item) = items.next()
             {
                 let work = work.clone();
-                waiting.push_back(self.submit(move |state| work(state, item)));
+                let of_item = weight_of(&item);
+                weight += of_item;
+                waiting.push_back((of_item, self.submit(move |state| work(state, item))));
             }
-            waiting.pop_front().map(Ticket::wait)
+            let (of_item, ticket) = waiting.pop_front()?;
+            weight -= of_item;
+            Some(ticket.wait())
         })
     }
 }

@@ -89,6 +89,11 @@ impl RegionCache {
         regions.shrink();
     }
 
+    /// Keeps the memory of a region for the next one, unless others have the region too.
+    pub(crate) fn recycle(&self, plain: PlainRegion) {
+        lock(&self.0).recycle(plain);
+    }
+
     /// The part of another source.
     pub(super) fn for_source(&self) -> RegionsOfSource {
         let source = {
@@ -113,6 +118,13 @@ impl RegionsOfSource {
     pub(super) fn put(&self, address: Address, plain: PlainRegion) {
         lock(&self.cache.0).put((self.source, address), plain);
     }
+
+    /// Lets go of a region that is not wanted again.
+    pub(super) fn release(&self, address: Address) {
+        let mut regions = lock(&self.cache.0);
+        let released = regions.decoded.pop(&(self.source, address));
+        released.into_iter().for_each(|plain| regions.let_go(plain));
+    }
 }
 
 impl Default for Regions {
@@ -129,7 +141,7 @@ impl Regions {
         }
         self.bytes += plain.capacity();
         if let Some(before) = self.decoded.put(key, plain) {
-            self.drop(before);
+            self.let_go(before);
         }
         self.shrink();
     }
@@ -139,7 +151,7 @@ impl Regions {
         while self.bytes > self.bytes_max
             && let Some((_, oldest)) = self.decoded.pop_lru()
         {
-            self.drop(oldest);
+            self.let_go(oldest);
         }
         while self.spare_bytes > self.spare_max
             && let Some(spare) = self.spares.pop()
@@ -148,8 +160,12 @@ impl Regions {
         }
     }
 
-    fn drop(&mut self, region: PlainRegion) {
+    fn let_go(&mut self, region: PlainRegion) {
         self.bytes -= region.capacity();
+        self.recycle(region);
+    }
+
+    fn recycle(&mut self, region: PlainRegion) {
         let fits = |memory: &Vec<u8>| self.spare_bytes + memory.capacity() <= self.spare_max;
         if let Some(memory) = Arc::into_inner(region).filter(fits) {
             self.spare_bytes += memory.capacity();
@@ -251,6 +267,21 @@ mod tests {
         cache.hold_at_most(1000);
         (0..9).for_each(|region| part.put(address(region), Arc::new(vec![0; 100])));
         assert_eq!(bytes(&cache), 800);
+    }
+
+    #[test]
+    fn the_memory_of_a_region_is_recycled_by_the_last_that_has_it() {
+        let cache = RegionCache::new(1000);
+        let part = cache.for_source();
+        part.put(address(0), Arc::new(vec![0; 100]));
+        let [one, other] = [0, 0].map(|region| part.get(address(region)).expect("a region"));
+        part.release(address(0));
+        assert!(part.get(address(0)).is_none() && bytes(&cache) == 0);
+        cache.recycle(one);
+        assert_eq!(lock(&cache.0).spare_bytes, 0, "another has it");
+        cache.recycle(other);
+        assert_eq!(lock(&cache.0).spare_bytes, 100);
+        assert_eq!(part.spare(100).capacity(), 100);
     }
 
     #[test]

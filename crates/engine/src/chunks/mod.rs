@@ -37,7 +37,7 @@ use siltstone_store::repository::Repository;
 use siltstone_store::storage::ObjectName;
 use siltstone_store::{ChunkNumber, ChunkRun, SeriesId, StoreError};
 use std::collections::HashSet;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 /// Container indexes kept open unless said otherwise; one takes up to about 0.7 MB.
@@ -346,12 +346,28 @@ impl<'r> ChunkSource<'r> {
         number: ChunkNumber,
         use_bytes: impl FnOnce(&[u8]) -> R,
     ) -> Result<R, StoreError> {
-        let (container, place, plain) = self.following(|| {
+        let (container, place, plain) = self.decoded_around(number)?;
+        Ok(use_bytes(self.verified(container, &place, &plain)?))
+    }
+
+    /// The decoded region of a chunk, and where in it the chunk's bytes lie, which are verified.
+    pub(crate) fn chunk_in_region(&self, number: ChunkNumber) -> Result<(PlainRegion, Range<usize>), StoreError> {
+        let (container, place, plain) = self.decoded_around(number)?;
+        let length = self.verified(container, &place, &plain)?.len();
+        Ok((plain, place.offset..place.offset + length))
+    }
+
+    /// Lets go of a decoded region that is not wanted again.
+    pub(crate) fn release(&self, address: Address) {
+        self.regions.release(address);
+    }
+
+    /// A chunk's container, its place in it, and its region's bytes.
+    fn decoded_around(&self, number: ChunkNumber) -> Result<(usize, ChunkPlace, PlainRegion), StoreError> {
+        self.following(|| {
             let (container, place) = self.place_of(number)?;
             Ok((container, place, self.region(container, place.region)?))
-        })?;
-        let bytes = self.verified(container, &place, &plain)?;
-        Ok(use_bytes(bytes))
+        })
     }
 
     /// A chunk's bytes, verified, given to `use_bytes`, unless more than `regions_max` regions have to be decoded for

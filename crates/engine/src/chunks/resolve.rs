@@ -68,6 +68,12 @@ impl ChunkSource<'_> {
         Ok(reader.index().regions().get(address.region).is_some_and(|entry| !entry.bases.is_empty()))
     }
 
+    /// Returns how many bytes a region has when it is decoded.
+    pub(crate) fn plain_bytes(&self, address: Address) -> Result<usize, StoreError> {
+        let reader = self.reader(address.container)?;
+        Ok(reader.index().regions().get(address.region).map_or(0, |entry| entry.plain_bytes as usize))
+    }
+
     /// Decodes a region that is not at hand.
     pub(super) fn resolve(&self, wanted: Address) -> Result<PlainRegion, StoreError> {
         self.decode(self.plan_region(wanted)?, wanted)

@@ -14,7 +14,6 @@ use crate::parallel::{Pool, lock};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::region::{ChunkEntry, split_region};
 use siltstone_store::{ChunkNumber, StoreError};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,10 +38,10 @@ impl HeldChunk {
     ///
     /// # Errors
     /// The temporary file no longer gives them.
-    pub(crate) fn read(&self) -> Result<Cow<'_, [u8]>, StoreError> {
+    pub(crate) fn read(&self) -> Result<Bytes, StoreError> {
         match self {
-            Self::InMemory(bytes) => Ok(Cow::Borrowed(bytes)),
-            Self::InFile(spilled) => spilled.read().map(Cow::Owned),
+            Self::InMemory(bytes) => Ok(bytes.clone()),
+            Self::InFile(spilled) => spilled.read().map(Bytes::from),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::resources::shares::DumpShares;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Resources};
-use prefetch::{Portion, PortionGroup, Portions, Step};
+use prefetch::{PortionGroup, Portions, ReadContent, Step, TASK_BYTES_MIN, Task};
 use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
@@ -144,43 +144,45 @@ impl<'w, 'r> Work<'w, 'r> {
         sink: &mut dyn Sink,
     ) -> Result<(), EngineError> {
         let (chunks, fetches): (&ChunkSource<'_>, _) = (self.chunks, self.resources.fetches);
-        let DumpShares { region_bytes, repeats_region_bytes, group_bytes, held_bytes, waiting_bytes } = self.shares;
+        let DumpShares { region_bytes, region_bytes_of_deltas, bytes_ahead, group_bytes, held_bytes, waiting_bytes } =
+            self.shares;
         let folder = self.resources.scratch_of(chunks.repository());
         std::thread::scope(|scope| {
             let (source, manifest, resources) = (self.chunks.clone(), self.manifest, self.resources);
             let gatherer = Gatherer::start(scope, fetches, source, manifest, waiting_bytes, folder, resources)?;
-            let pool = Pool::start(scope, "dump", fetches, 2 * fetches, || Ok(()))?;
+            let pool = Pool::start(scope, "dump", fetches, bytes_ahead / TASK_BYTES_MIN, || Ok(()))?;
             while let Some(group) = PortionGroup::next(&mut portions, group_bytes) {
                 self.resources.unless_cancelled()?;
                 let has_deltas = group.has_deltas(chunks);
-                let is_again = !has_deltas && group.has_repeats();
-                self.regions.hold_at_most(if is_again { repeats_region_bytes } else { region_bytes });
-                // What could not be had is read again, to tell why.
+                self.regions.hold_at_most(if has_deltas { region_bytes_of_deltas } else { region_bytes });
                 let gathered =
                     if has_deltas { gatherer.spilled(&group.numbers(), held_bytes)?.0 } else { HashMap::new() };
                 self.resources.unless_cancelled()?;
+                // What could not be gathered is read again, to tell why.
                 let gathered = Arc::new(gathered);
-                let read = move |(): &mut (), portion: Portion| portion.read(chunks, &gathered);
-                for portion in pool.in_order(group.portions, 2 * fetches, read) {
-                    self.write(portion?, sink)?;
+                let tasks = if has_deltas { group.into_reads() } else { group.into_tasks(bytes_ahead, chunks) };
+                let run = move |(): &mut (), task: Task| task.run(chunks, &gathered);
+                for steps in pool.in_order_by_weight(tasks, bytes_ahead, Task::weight, run) {
+                    self.write(steps?, sink)?;
                 }
             }
             sink.finish().map_err(output_failed)
         })
     }
 
-    fn write(&self, portion: Portion, sink: &mut dyn Sink) -> Result<(), EngineError> {
-        let mut content = portion.content.as_slice();
-        for step in portion.steps {
+    fn write(&self, steps: Vec<Step<ReadContent>>, sink: &mut dyn Sink) -> Result<(), EngineError> {
+        for step in steps {
             self.resources.unless_cancelled()?;
             let written = match step {
                 Step::Begin(entry, data) => sink.begin(&entry, data.as_deref()),
                 Step::Link(entry, first) => sink.link(&entry, &first),
-                Step::Chunk { bytes, .. } => {
-                    let (chunk, rest) = content.split_at_checked(bytes).unwrap_or_default();
-                    content = rest;
-                    self.resources.observer.advance(0, bytes as u64);
-                    sink.bytes(chunk)
+                Step::Content(read) => {
+                    self.resources.observer.advance(0, read.bytes().len() as u64);
+                    let written = sink.bytes(read.bytes());
+                    if let ReadContent::InRegion(plain, _) = read {
+                        self.regions.recycle(plain);
+                    }
+                    written
                 }
                 Step::Hole(bytes) => sink.hole(bytes),
                 Step::End => sink.end(),

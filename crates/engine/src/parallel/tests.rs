@@ -42,6 +42,23 @@ fn items_are_worked_on_ahead_of_their_results_but_not_far() {
 }
 
 #[test]
+fn heavy_items_are_fewer_ahead_than_light_ones() {
+    let begun = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let pool = Pool::start(scope, "test", 1, 16, || Ok(())).expect("a thread");
+        let count = |(): &mut (), _| begun.fetch_add(1, Ordering::Relaxed);
+        let weight = |n: &usize| if *n < 10 { 5 } else { 1 };
+        let mut results = pool.in_order_by_weight(0..40, 10, weight, count);
+        for n in 0..40 {
+            assert_eq!(results.next().expect("a result").expect("done"), n);
+            let ahead = begun.load(Ordering::Relaxed) - n;
+            assert!(ahead <= if n < 8 { 2 } else { 10 }, "{ahead} from {n}");
+        }
+        assert!(results.next().is_none());
+    });
+}
+
+#[test]
 fn tickets_give_results_in_the_order_they_are_waited_for() {
     for threads in [usize::MAX, 2, 1] {
         std::thread::scope(|scope| {

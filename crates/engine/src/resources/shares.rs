@@ -31,9 +31,9 @@
 //!                 content read ahead, all readers together       M / 8, each from 1 to 16 MiB
 //!                 waiting for bases                              M / 16
 //!                 decoded regions                                M / 16
-//! dump            decoded regions                                M / 8, and 8 MiB per fetch; M / 2 if that is more,
-//!                                                                and what comes next hangs on no other regions and
-//!                                                                has each several times
+//! dump            decoded regions that are wanted again          M / 2, but at least M / 8 and 8 MiB per fetch, which
+//!                                                                is all where content hangs on other regions
+//!                 what is read before its turn                   8 MiB per fetch, but at most a quarter of that
 //!                 content that is decoded together               3 M / 8, and more of it in a temporary file:
 //!                                                                4 M in all, from 3 M / 8 to 1 GiB
 //!                 waiting for bases                              M / 4
@@ -95,7 +95,7 @@ pub(crate) const CHECK_READ_BYTES_MAX: u64 = 16 * MIB;
 /// Content that a dump decodes together: times its memory, and at most.
 const DUMP_GROUP_PART: u64 = 4;
 const DUMP_GROUP_BYTES_MAX: u64 = 1 << 30;
-/// Decoded regions that a dump keeps for each fetch.
+/// What a dump reads ahead for each fetch; it keeps as much decoded.
 const DUMP_BYTES_PER_FETCH: u64 = 8 * MIB;
 
 /// The least and the most that each reader of a copy has of content read ahead (one longer chunk excepted).
@@ -226,10 +226,12 @@ pub(crate) struct CopyShares {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(clippy::struct_field_names, reason = "the unit")]
 pub(crate) struct DumpShares {
-    /// Decoded regions.
+    /// Decoded regions that are wanted again, where nothing waits for bases, and nothing is held.
     pub(crate) region_bytes: usize,
-    /// Decoded regions where each is wanted several times, nothing waits for bases, and nothing is held.
-    pub(crate) repeats_region_bytes: usize,
+    /// The same where content hangs on other regions.
+    pub(crate) region_bytes_of_deltas: usize,
+    /// What is decoded, and what is read, before its turn.
+    pub(crate) bytes_ahead: usize,
     /// Content that is decoded together where it hangs on other regions.
     pub(crate) group_bytes: usize,
     /// As much of that as is held in memory.
@@ -324,11 +326,14 @@ impl Resources {
     /// Returns how a dump shares its memory out.
     pub(crate) fn dump_shares(&self) -> DumpShares {
         let share = self.memory_bytes / 8;
-        let region_bytes = share + self.fetches as u64 * DUMP_BYTES_PER_FETCH;
+        let ahead = self.fetches as u64 * DUMP_BYTES_PER_FETCH;
+        let (of_deltas, region_bytes) = (share + ahead, (share + ahead).max(4 * share));
         let group_bytes = (DUMP_GROUP_PART * self.memory_bytes).min(DUMP_GROUP_BYTES_MAX).max(3 * share);
         DumpShares {
             region_bytes: usize::try_from(region_bytes).unwrap_or(usize::MAX),
-            repeats_region_bytes: usize::try_from(region_bytes.max(4 * share)).unwrap_or(usize::MAX),
+            region_bytes_of_deltas: usize::try_from(of_deltas).unwrap_or(usize::MAX),
+            // As much again is decoded and not read.
+            bytes_ahead: usize::try_from(ahead.min(region_bytes / 4)).unwrap_or(usize::MAX),
             group_bytes: usize::try_from(group_bytes).unwrap_or(usize::MAX),
             held_bytes: 3 * share,
             waiting_bytes: 2 * share,
