@@ -1,10 +1,11 @@
 //! `dump`: the content of a file, or an archive of a folder, as one stream.
 //!
-//! The catalog is walked in order and cut into portions of about one region of content (`prefetch`); workers read and
-//! verify a few of them ahead while what came before is written, so the memory of some regions is all it takes. Of an
-//! old snapshot, whose regions hang on many others, longer groups are decoded together, each region once. What is
-//! damaged ends the dump: a stream that promised a size cannot leave anything out.
+//! The catalog is walked in order and cut into portions of about one region of content (`prefetch`), which are worked on
+//! in groups (`group`): workers decode and verify ahead what comes next while what came before is written. Of an old
+//! snapshot, whose regions hang on many others, all of a group is decoded together, each region once. What is damaged
+//! ends the dump: a stream that promised a size cannot leave anything out.
 
+mod group;
 mod prefetch;
 mod tar;
 mod zip;
@@ -17,7 +18,8 @@ use crate::resources::shares::DumpShares;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Resources};
-use prefetch::{PortionGroup, Portions, ReadContent, Step, TASK_BYTES_MIN, Task};
+use group::{PortionGroup, TASK_BYTES_MIN, Task};
+use prefetch::{Portions, ReadContent, Step};
 use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;

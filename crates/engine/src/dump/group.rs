@@ -1,0 +1,192 @@
+//! Portions of a dump that are worked on together.
+//!
+//! Workers read ahead of what is written. Each region is decoded ahead by a task of its own, and kept until the last
+//! portion of the group that lies in it. Where regions are deltas that is not enough: their bases lie in many others. So
+//! of a group with deltas all content is gathered together.
+
+use super::prefetch::{Portion, ReadContent, Step};
+use crate::chunks::{Address, ChunkSource};
+use crate::decode::HeldChunk;
+use siltstone_store::ChunkNumber;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+/// The most steps in a group, about: of small files their metadata is what takes memory.
+const GROUP_STEPS_MAX: usize = 1 << 16;
+/// Regions that content goes to and fro between: what is compressed and what is not, what is new and what was there.
+const NEAR_REGIONS: usize = 4;
+/// The least that a task counts of what may be done ahead, bytes: so there are not too many of them.
+pub(super) const TASK_BYTES_MIN: usize = 64 << 10;
+
+/// Part of the work on a group.
+pub(super) enum Task {
+    /// Decodes a region, of so many bytes, that portions to come will have.
+    Decode(Address, usize),
+    /// Reads a portion whose region is decoded by then.
+    ReadDecoded(Portion),
+    /// Reads a portion whose content was gathered.
+    ReadGathered(Portion),
+}
+
+impl Task {
+    /// Returns how much more memory its result takes, about, bytes.
+    pub(super) fn weight(&self) -> usize {
+        let bytes = match self {
+            Self::Decode(_, bytes) => *bytes,
+            Self::ReadDecoded(_) => 0,
+            Self::ReadGathered(portion) => portion.bytes,
+        };
+        bytes.max(TASK_BYTES_MIN)
+    }
+
+    /// Reads a portion; the content that was gathered is at hand.
+    pub(super) fn run(
+        self,
+        chunks: &ChunkSource<'_>,
+        gathered: &HashMap<ChunkNumber, HeldChunk>,
+    ) -> Vec<Step<ReadContent>> {
+        match self {
+            Self::Decode(address, _) => {
+                // What cannot be read is told where its content is read.
+                let _ = chunks.region(address.container, address.region);
+                Vec::new()
+            }
+            Self::ReadDecoded(portion) | Self::ReadGathered(portion) => portion.read(chunks, gathered),
+        }
+    }
+}
+
+/// Portions that follow each other.
+#[derive(Default)]
+pub(super) struct PortionGroup {
+    pub(super) portions: Vec<Portion>,
+}
+
+impl PortionGroup {
+    /// Takes portions until they have about so many bytes of content, one at least; `None` if there are none.
+    pub(super) fn next(portions: &mut impl Iterator<Item = Portion>, bytes_max: usize) -> Option<Self> {
+        let (mut group, mut bytes, mut steps) = (Self::default(), 0, 0);
+        while group.portions.is_empty() || (bytes < bytes_max && steps < GROUP_STEPS_MAX) {
+            let Some(portion) = portions.next() else { break };
+            bytes += portion.bytes;
+            steps += portion.steps.len();
+            group.portions.push(portion);
+        }
+        group.mark();
+        (!group.portions.is_empty()).then_some(group)
+    }
+
+    fn mark(&mut self) {
+        let mut near = VecDeque::new();
+        for portion in &mut self.portions {
+            let Some(region) = portion.region else { continue };
+            let before = near.iter().position(|other| *other == region);
+            portion.is_near = before.and_then(|at| near.remove(at)).is_some();
+            near.push_front(region);
+            near.truncate(NEAR_REGIONS);
+        }
+        let mut wanted = BTreeSet::new();
+        for portion in self.portions.iter_mut().rev() {
+            portion.is_last = portion.region.is_some_and(|region| wanted.insert(region));
+        }
+    }
+
+    /// Turns into the tasks that read it. Regions are decoded by tasks of their own, about so many bytes before they are
+    /// read: while one worker decodes a region, the others need not wait for it.
+    pub(super) fn into_tasks(self, bytes_ahead: usize, chunks: &ChunkSource<'_>) -> Vec<Task> {
+        // What cannot be read is told where its content is read.
+        self.tasks(bytes_ahead, |address| chunks.plain_bytes(address).unwrap_or(0))
+    }
+
+    fn tasks(self, bytes_ahead: usize, bytes_of: impl Fn(Address) -> usize) -> Vec<Task> {
+        let begun = |portion: &Portion| portion.region.filter(|_| !portion.is_near);
+        let regions: Vec<Address> = self.portions.iter().filter_map(begun).collect();
+        let mut regions = regions.into_iter();
+        let (mut ahead, mut weights_ahead) = (0, VecDeque::new());
+        let mut tasks = Vec::new();
+        for portion in self.portions {
+            if begun(&portion).is_some() {
+                while ahead < bytes_ahead.max(1)
+                    && let Some(address) = regions.next()
+                {
+                    let task = Task::Decode(address, bytes_of(address));
+                    weights_ahead.push_back(task.weight());
+                    ahead += task.weight();
+                    tasks.push(task);
+                }
+                ahead -= weights_ahead.pop_front().unwrap_or(0);
+            }
+            tasks.push(Task::ReadDecoded(portion));
+        }
+        tasks
+    }
+
+    /// Turns into the tasks that read it from what was gathered.
+    pub(super) fn into_reads(self) -> Vec<Task> {
+        self.portions.into_iter().map(Task::ReadGathered).collect()
+    }
+
+    /// Tells whether some content lies in region deltas.
+    pub(super) fn has_deltas(&self, chunks: &ChunkSource<'_>) -> bool {
+        // What cannot be read is told where its content is read.
+        self.regions().into_iter().any(|address| chunks.has_bases(address).unwrap_or(false))
+    }
+
+    fn regions(&self) -> BTreeSet<Address> {
+        self.portions.iter().filter_map(|portion| portion.region).collect()
+    }
+
+    /// Returns the chunks of its content.
+    pub(super) fn numbers(&self) -> BTreeSet<ChunkNumber> {
+        let steps = self.portions.iter().flat_map(|portion| &portion.steps);
+        steps
+            .filter_map(|step| match step {
+                Step::Content(wanted) => Some(wanted.number),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(regions: &[usize]) -> PortionGroup {
+        let portion = |region: &usize| {
+            let region = Some(Address { container: 0, region: *region });
+            Portion { region, ..Portion::default() }
+        };
+        PortionGroup { portions: regions.iter().map(portion).collect() }
+    }
+
+    #[test]
+    fn portions_know_whether_their_region_came_before_and_comes_again() {
+        let mut group = group(&[0, 0, 1, 0, 2, 3, 4, 1, 0]);
+        group.mark();
+        let is_near = [false, true, false, true, false, false, false, false, false];
+        let is_last = [false, false, false, false, true, true, true, true, true];
+        assert_eq!(group.portions.iter().map(|portion| portion.is_near).collect::<Vec<_>>(), is_near);
+        assert_eq!(group.portions.iter().map(|portion| portion.is_last).collect::<Vec<_>>(), is_last);
+    }
+
+    /// The regions of a group's tasks, those to decode as they are, those to read on in less 100.
+    fn tasks(regions: &[usize], bytes_ahead: usize) -> Vec<isize> {
+        let mut group = group(regions);
+        group.mark();
+        let shown = |task: &Task| match task {
+            Task::Decode(address, _) => address.region.cast_signed(),
+            Task::ReadDecoded(portion) | Task::ReadGathered(portion) => {
+                portion.region.map_or(0, |at| at.region.cast_signed()) - 100
+            }
+        };
+        group.tasks(bytes_ahead, |_| 1 << 20).iter().map(shown).collect()
+    }
+
+    #[test]
+    fn regions_are_decoded_so_many_bytes_before_they_are_read() {
+        assert_eq!(tasks(&[0, 0, 1, 0, 1, 2, 3], 0), [0, -100, -100, 1, -99, -100, -99, 2, -98, 3, -97]);
+        assert_eq!(tasks(&[0, 0, 1, 0, 1, 2, 3], 2 << 20), [0, 1, -100, -100, 2, -99, -100, -99, 3, -98, -97]);
+        assert_eq!(tasks(&[0, 1], usize::MAX), [0, 1, -100, -99]);
+        assert!(tasks(&[], 1).is_empty());
+    }
+}
