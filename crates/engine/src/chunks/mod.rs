@@ -378,14 +378,31 @@ impl<'r> ChunkSource<'r> {
         regions_max: usize,
         use_bytes: impl FnOnce(&[u8]) -> R,
     ) -> Result<Resolved<R>, StoreError> {
-        let (container, place, resolved) = self.following(|| {
-            let (container, place) = self.place_of(number)?;
-            let address = Address { container, region: place.region };
-            Ok((container, place, self.region_within(address, regions_max)?))
-        })?;
+        let (container, place, resolved) = self.decoded_around_within(number, regions_max)?;
         Ok(match resolved {
             Resolved::Had(plain) => Resolved::Had(use_bytes(self.verified(container, &place, &plain)?)),
             Resolved::TooMany(regions) => Resolved::TooMany(regions),
+        })
+    }
+
+    /// Decodes what a chunk lies in, so that it is at hand, unless more than `regions_max` regions have to be decoded.
+    /// The chunk is not verified: whoever uses it does that.
+    pub(crate) fn decode_within(&self, number: ChunkNumber, regions_max: usize) -> Result<Resolved<()>, StoreError> {
+        Ok(match self.decoded_around_within(number, regions_max)?.2 {
+            Resolved::Had(_) => Resolved::Had(()),
+            Resolved::TooMany(regions) => Resolved::TooMany(regions),
+        })
+    }
+
+    fn decoded_around_within(
+        &self,
+        number: ChunkNumber,
+        regions_max: usize,
+    ) -> Result<(usize, ChunkPlace, Resolved<PlainRegion>), StoreError> {
+        self.following(|| {
+            let (container, place) = self.place_of(number)?;
+            let address = Address { container, region: place.region };
+            Ok((container, place, self.region_within(address, regions_max)?))
         })
     }
 

@@ -228,7 +228,7 @@ impl FileReader<'_> {
             let found = lock(&self.extents).at(&self.source().chunks, offset);
             let Ok(Some((extent, ends))) = found else { return };
             if let ByteSource::Chunk { number, .. } = extent
-                && (!self.source().cache.has(number) && self.with_chunk(number, offset, |_| ()).is_err())
+                && self.prepare_chunk(number, offset).is_err()
             {
                 return;
             }
@@ -308,6 +308,19 @@ impl FileReader<'_> {
             }
         }
         chunks.with_chunk(number, use_bytes)
+    }
+
+    /// Decodes the chunk at `offset`; reading verifies it.
+    fn prepare_chunk(&self, number: ChunkNumber, offset: u64) -> Result<(), StoreError> {
+        let Source { chunks, cache, .. } = self.source();
+        if cache.has(number) {
+            return Ok(());
+        }
+        let regions_max = if cache.is_refused(number) { usize::MAX } else { REGIONS_MAX };
+        match chunks.decode_within(number, regions_max)? {
+            Resolved::Had(()) => Ok(()),
+            Resolved::TooMany(regions) => self.gather(number, offset, regions),
+        }
     }
 
     /// Decodes the chunk at `offset` together with what follows it in the file, and in the next ones of the snapshot:
