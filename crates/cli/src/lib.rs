@@ -137,7 +137,9 @@ fn run(command: &Command, asked: &Asked, context: &Context) -> Result<Done, CliE
         Command::Serve(arguments) => serve::run(arguments, context),
         Command::ShowConfig(arguments) => show_config::run(arguments, asked.profile.as_ref(), context),
         Command::Version(arguments) => version::run(arguments, context),
-        Command::Generate(arguments) => generate::run(arguments, short_help::arranged(Cli::command())),
+        Command::Generate(arguments) => {
+            generate::run(arguments, short_help::arranged(Cli::command()), ImportCli::command())
+        }
     }
 }
 

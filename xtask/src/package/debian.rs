@@ -24,11 +24,12 @@ const SETTINGS: [(&str, &str); 2] =
     [("silt.sysusers", "usr/lib/sysusers.d/silt.conf"), ("silt-serve.default", "etc/default/silt-serve")];
 
 /// More that the package must hold.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "usr/bin/silt",
     "usr/bin/silt-import",
     "usr/share/man/man1/silt.1.gz",
     "usr/share/man/man1/silt-backup.1.gz",
+    "usr/share/man/man1/silt-import-restic.1.gz",
     "usr/share/doc/siltstone/copyright",
     "usr/share/doc/siltstone/THIRD-PARTY.gz",
 ];

@@ -22,12 +22,12 @@ pub(crate) struct GenerateArgs {
     /// For PowerShell
     #[arg(long, value_name = "FILE")]
     powershell_completion: Option<PathBuf>,
-    /// Manual pages, one for each command, into this folder
+    /// Manual pages, one for each command of silt and of silt-import, into this folder
     #[arg(long, value_name = "FOLDER")]
     man: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &GenerateArgs, mut program: Command) -> Result<Done, CliError> {
+pub(crate) fn run(arguments: &GenerateArgs, mut program: Command, import: Command) -> Result<Done, CliError> {
     let scripts = [
         (&arguments.bash_completion, Shell::Bash),
         (&arguments.zsh_completion, Shell::Zsh),
@@ -40,8 +40,11 @@ pub(crate) fn run(arguments: &GenerateArgs, mut program: Command) -> Result<Done
         }
     }
     if let Some(folder) = &arguments.man {
-        clap_mangen::generate_to(program, folder)
-            .map_err(|source| CliError::OutputFile { path: folder.clone(), source })?;
+        // 'silt import' and the program 'silt-import' have one page, that of the former, which names the latter.
+        for program in [import, program] {
+            clap_mangen::generate_to(program, folder)
+                .map_err(|source| CliError::OutputFile { path: folder.clone(), source })?;
+        }
     }
     Ok(Done::Whole)
 }
@@ -62,7 +65,7 @@ fn write(file: &Path, script: &[u8]) -> Result<(), CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Cli;
+    use crate::args::{Cli, ImportCli};
     use clap::CommandFactory;
 
     #[test]
@@ -84,10 +87,15 @@ mod tests {
             man: None,
         };
         let arguments = GenerateArgs { man: Some(folder.path().to_owned()), ..none };
-        run(&arguments, Cli::command()).expect("pages");
+        run(&arguments, Cli::command(), ImportCli::command()).expect("pages");
         let page = std::fs::read_to_string(folder.path().join("silt-backup.1")).expect("a page");
         assert!(page.contains(".TH silt\\-backup") || page.contains(".TH silt-backup"), "{page}");
         assert!(page.contains("checkpoint"), "its options are in it");
         assert!(folder.path().join("silt.1").exists());
+        let pages = ["silt-import.1", "silt-import-tar.1", "silt-import-restic.1"];
+        let [import, tar, restic] =
+            pages.map(|page| std::fs::read_to_string(folder.path().join(page)).expect("a page"));
+        assert!(import.contains("import\\-tar(1)") && import.contains("restic"), "{import}");
+        assert!(tar.contains("archive") && restic.contains("from\\-repo"), "{restic}");
     }
 }

@@ -23,6 +23,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Make snapshots of what other programs have kept
+///
+/// A program of its own, 'silt-import restic', brings the snapshots of a restic repository over.
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
     #[command(subcommand)]

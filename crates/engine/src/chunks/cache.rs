@@ -122,8 +122,9 @@ impl RegionsOfSource {
     /// Lets go of a region that is not wanted again.
     pub(super) fn release(&self, address: Address) {
         let mut regions = lock(&self.cache.0);
-        let released = regions.decoded.pop(&(self.source, address));
-        released.into_iter().for_each(|plain| regions.let_go(plain));
+        if let Some(plain) = regions.decoded.pop(&(self.source, address)) {
+            regions.let_go(plain);
+        }
     }
 }
 

@@ -38,6 +38,9 @@ pub(super) struct Wanted {
     pub(super) bytes: usize,
 }
 
+/// A step, and the region that its content lies in.
+type WantedStep = (Step<Wanted>, Option<Address>);
+
 /// Content that was read.
 pub(super) enum ReadContent {
     /// Bytes of a region, where they were decoded.
@@ -153,7 +156,7 @@ pub(super) struct Portions<'c, 'r, E> {
     with_extents: bool,
     file: Option<File<'c, 'r>>,
     /// A step that begins the next portion, and where its content lies.
-    pending: Option<(Step<Wanted>, Option<Address>)>,
+    pending: Option<WantedStep>,
     has_ended: bool,
 }
 
@@ -178,7 +181,7 @@ impl<'c, 'r, E: Iterator<Item = Result<Entry, StoreError>>> Portions<'c, 'r, E> 
     }
 
     /// The next step, and where its content lies.
-    fn step(&mut self) -> Option<(Step<Wanted>, Option<Address>)> {
+    fn step(&mut self) -> Option<WantedStep> {
         if let Some(pending) = self.pending.take() {
             return Some(pending);
         }
@@ -203,7 +206,7 @@ impl<'c, 'r, E: Iterator<Item = Result<Entry, StoreError>>> Portions<'c, 'r, E> 
         }
     }
 
-    fn entry(&mut self) -> Result<Option<(Step<Wanted>, Option<Address>)>, StoreError> {
+    fn entry(&mut self) -> Result<Option<WantedStep>, StoreError> {
         let Some(entry) = self.entries.next().transpose()? else { return Ok(None) };
         if let Some(linked) = &mut self.linked {
             if let Some(first) = linked.first_name(&entry) {
@@ -253,7 +256,7 @@ impl<'c, 'r> File<'c, 'r> {
         Self { path: path.clone(), size: 0, pieces: RecipeReader::new(&nothing, chunks), run: 1..=0, at: 0 }
     }
 
-    fn step(&mut self, chunks: &ChunkSource<'_>) -> Result<Option<(Step<Wanted>, Option<Address>)>, StoreError> {
+    fn step(&mut self, chunks: &ChunkSource<'_>) -> Result<Option<WantedStep>, StoreError> {
         loop {
             if let Some(number) = self.run.next() {
                 let number = ChunkNumber(number);
