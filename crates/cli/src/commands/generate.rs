@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &GenerateArgs, mut program: Command, import: Comman
     if let Some(folder) = &arguments.man {
         // 'silt import' and the program 'silt-import' have one page, that of the former, which names the latter.
         for program in [import, program] {
-            clap_mangen::generate_to(program, folder)
+            clap_mangen::generate_to(program.disable_help_subcommand(true), folder)
                 .map_err(|source| CliError::OutputFile { path: folder.clone(), source })?;
         }
     }
@@ -92,6 +92,8 @@ mod tests {
         assert!(page.contains(".TH silt\\-backup") || page.contains(".TH silt-backup"), "{page}");
         assert!(page.contains("checkpoint"), "its options are in it");
         assert!(folder.path().join("silt.1").exists());
+        let mut names = std::fs::read_dir(folder.path()).expect("pages").map(|page| page.expect("a page").file_name());
+        assert!(!names.any(|name| name.to_string_lossy().contains("-help")), "help says nothing of its own");
         let pages = ["silt-import.1", "silt-import-tar.1", "silt-import-restic.1"];
         let [import, tar, restic] =
             pages.map(|page| std::fs::read_to_string(folder.path().join(page)).expect("a page"));
