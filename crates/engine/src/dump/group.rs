@@ -7,13 +7,12 @@
 use super::prefetch::{Portion, ReadContent, Step};
 use crate::chunks::{Address, ChunkSource};
 use crate::decode::HeldChunk;
+use lru::LruCache;
 use siltstone_store::ChunkNumber;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// The most steps in a group, about: of small files their metadata is what takes memory.
 const GROUP_STEPS_MAX: usize = 1 << 16;
-/// Regions that content goes to and fro between: what is compressed and what is not, what is new and what was there.
-const NEAR_REGIONS: usize = 4;
 /// The least that a task counts of what may be done ahead, bytes: so there are not too many of them.
 pub(super) const TASK_BYTES_MIN: usize = 64 << 10;
 
@@ -71,19 +70,12 @@ impl PortionGroup {
             steps += portion.steps.len();
             group.portions.push(portion);
         }
-        group.mark();
+        group.mark_last();
         (!group.portions.is_empty()).then_some(group)
     }
 
-    fn mark(&mut self) {
-        let mut near = VecDeque::new();
-        for portion in &mut self.portions {
-            let Some(region) = portion.region else { continue };
-            let before = near.iter().position(|other| *other == region);
-            portion.is_near = before.and_then(|at| near.remove(at)).is_some();
-            near.push_front(region);
-            near.truncate(NEAR_REGIONS);
-        }
+    /// Finds the portions after which their region is not wanted again.
+    fn mark_last(&mut self) {
         let mut wanted = BTreeSet::new();
         for portion in self.portions.iter_mut().rev() {
             portion.is_last = portion.region.is_some_and(|region| wanted.insert(region));
@@ -91,33 +83,56 @@ impl PortionGroup {
     }
 
     /// Turns into the tasks that read it. Regions are decoded by tasks of their own, about so many bytes before they are
-    /// read: while one worker decodes a region, the others need not wait for it.
-    pub(super) fn into_tasks(self, bytes_ahead: usize, chunks: &ChunkSource<'_>) -> Vec<Task> {
+    /// read: while one worker decodes a region, the others need not wait for it. The cache holds `cached_bytes`.
+    pub(super) fn into_tasks(self, bytes_ahead: usize, cached_bytes: usize, chunks: &ChunkSource<'_>) -> Vec<Task> {
         // What cannot be read is told where its content is read.
-        self.tasks(bytes_ahead, |address| chunks.plain_bytes(address).unwrap_or(0))
+        self.tasks(bytes_ahead, cached_bytes, |address| chunks.plain_bytes(address).unwrap_or(0))
     }
 
-    fn tasks(self, bytes_ahead: usize, bytes_of: impl Fn(Address) -> usize) -> Vec<Task> {
-        let begun = |portion: &Portion| portion.region.filter(|_| !portion.is_near);
-        let regions: Vec<Address> = self.portions.iter().filter_map(begun).collect();
-        let mut regions = regions.into_iter();
+    fn tasks(self, bytes_ahead: usize, cached_bytes: usize, bytes_of: impl Fn(Address) -> usize) -> Vec<Task> {
+        let mut begun = self.begun(cached_bytes, bytes_of).into_iter();
         let (mut ahead, mut weights_ahead) = (0, VecDeque::new());
         let mut tasks = Vec::new();
-        for portion in self.portions {
-            if begun(&portion).is_some() {
-                while ahead < bytes_ahead.max(1)
-                    && let Some(address) = regions.next()
-                {
-                    let task = Task::Decode(address, bytes_of(address));
-                    weights_ahead.push_back(task.weight());
-                    ahead += task.weight();
-                    tasks.push(task);
-                }
-                ahead -= weights_ahead.pop_front().unwrap_or(0);
+        // The first portion that begins a region for which there is no task yet, and its task.
+        let mut next = begun.next();
+        for (at, portion) in self.portions.into_iter().enumerate() {
+            while ahead < bytes_ahead.max(1)
+                && let Some((begins, address, bytes)) = next
+            {
+                let task = Task::Decode(address, bytes);
+                ahead += task.weight();
+                weights_ahead.push_back((begins, task.weight()));
+                tasks.push(task);
+                next = begun.next();
+            }
+            if let Some((_, weight)) = weights_ahead.pop_front_if(|(begins, _)| *begins == at) {
+                ahead -= weight;
             }
             tasks.push(Task::ReadDecoded(portion));
         }
         tasks
+    }
+
+    /// The portions that begin a region which the cache does not hold by then, with its bytes.
+    fn begun(&self, cached_bytes: usize, bytes_of: impl Fn(Address) -> usize) -> Vec<(usize, Address, usize)> {
+        let (mut cache, mut cached, mut begun) = (LruCache::unbounded(), 0, Vec::new());
+        for (at, portion) in self.portions.iter().enumerate() {
+            let Some(region) = portion.region else { continue };
+            if cache.get(&region).is_none() {
+                let bytes = bytes_of(region);
+                begun.push((at, region, bytes));
+                cache.put(region, bytes);
+                cached += bytes;
+            }
+            while cached > cached_bytes
+                && let Some((_, oldest)) = cache.pop_lru()
+            {
+                cached -= oldest;
+            }
+            let gone = if portion.is_last { cache.pop(&region) } else { None };
+            cached -= gone.unwrap_or(0);
+        }
+        begun
     }
 
     /// Turns into the tasks that read it from what was gathered.
@@ -160,33 +175,38 @@ mod tests {
     }
 
     #[test]
-    fn portions_know_whether_their_region_came_before_and_comes_again() {
-        let mut group = group(&[0, 0, 1, 0, 2, 3, 4, 1, 0]);
-        group.mark();
-        let is_near = [false, true, false, true, false, false, false, false, false];
-        let is_last = [false, false, false, false, true, true, true, true, true];
-        assert_eq!(group.portions.iter().map(|portion| portion.is_near).collect::<Vec<_>>(), is_near);
-        assert_eq!(group.portions.iter().map(|portion| portion.is_last).collect::<Vec<_>>(), is_last);
+    fn portions_know_whether_their_region_comes_again() {
+        let mut group = group(&[0, 0, 1, 0, 2, 1]);
+        group.mark_last();
+        let is_last: Vec<bool> = group.portions.iter().map(|portion| portion.is_last).collect();
+        assert_eq!(is_last, [false, false, false, true, true, true]);
     }
 
-    /// The regions of a group's tasks, those to decode as they are, those to read on in less 100.
-    fn tasks(regions: &[usize], bytes_ahead: usize) -> Vec<isize> {
+    /// The regions of a group's tasks, those to decode as they are, those to read on in less 100; the cache holds so
+    /// many of them.
+    fn tasks(regions: &[usize], mib_ahead: usize, cached: usize) -> Vec<isize> {
         let mut group = group(regions);
-        group.mark();
+        group.mark_last();
         let shown = |task: &Task| match task {
             Task::Decode(address, _) => address.region.cast_signed(),
             Task::ReadDecoded(portion) | Task::ReadGathered(portion) => {
                 portion.region.map_or(0, |at| at.region.cast_signed()) - 100
             }
         };
-        group.tasks(bytes_ahead, |_| 1 << 20).iter().map(shown).collect()
+        group.tasks(mib_ahead << 20, cached << 20, |_| 1 << 20).iter().map(shown).collect()
     }
 
     #[test]
     fn regions_are_decoded_so_many_bytes_before_they_are_read() {
-        assert_eq!(tasks(&[0, 0, 1, 0, 1, 2, 3], 0), [0, -100, -100, 1, -99, -100, -99, 2, -98, 3, -97]);
-        assert_eq!(tasks(&[0, 0, 1, 0, 1, 2, 3], 2 << 20), [0, 1, -100, -100, 2, -99, -100, -99, 3, -98, -97]);
-        assert_eq!(tasks(&[0, 1], usize::MAX), [0, 1, -100, -99]);
-        assert!(tasks(&[], 1).is_empty());
+        assert_eq!(tasks(&[0, 0, 1, 0, 1, 2], 0, 9), [0, -100, 1, -100, -99, 2, -100, -99, -98]);
+        assert_eq!(tasks(&[0, 0, 1, 0, 1, 2], 2, 9), [0, 1, -100, 2, -100, -99, -100, -99, -98]);
+        assert_eq!(tasks(&[0, 1], 9, 9), [0, 1, -100, -99]);
+        assert!(tasks(&[], 1, 1).is_empty());
+    }
+
+    #[test]
+    fn regions_that_the_cache_no_longer_holds_are_decoded_again() {
+        assert_eq!(tasks(&[0, 1, 0, 1], 0, 2), [0, -100, 1, -99, -100, -99]);
+        assert_eq!(tasks(&[0, 1, 0, 1], 0, 1), [0, -100, 1, -99, 0, -100, 1, -99]);
     }
 }

@@ -162,7 +162,11 @@ impl<'w, 'r> Work<'w, 'r> {
                 self.resources.unless_cancelled()?;
                 // What could not be gathered is read again, to tell why.
                 let gathered = Arc::new(gathered);
-                let tasks = if has_deltas { group.into_reads() } else { group.into_tasks(bytes_ahead, chunks) };
+                let tasks = if has_deltas {
+                    group.into_reads()
+                } else {
+                    group.into_tasks(bytes_ahead, region_bytes / 2, chunks)
+                };
                 let run = move |(): &mut (), task: Task| task.run(chunks, &gathered);
                 for steps in pool.in_order_by_weight(tasks, bytes_ahead, Task::weight, run) {
                     self.write(steps?, sink)?;

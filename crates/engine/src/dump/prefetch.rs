@@ -113,8 +113,6 @@ pub(super) struct Portion {
     /// Bytes of content.
     pub(super) bytes: usize,
     pub(super) region: Option<Address>,
-    /// The content goes on in a region that one of the portions just before had.
-    pub(super) is_near: bool,
     /// No later portion of the group has its region.
     pub(super) is_last: bool,
 }
