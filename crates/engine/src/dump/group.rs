@@ -1,8 +1,8 @@
 //! Portions of a dump that are worked on together.
 //!
 //! Workers read ahead of what is written. Each region is decoded ahead by a task of its own, and kept until the last
-//! portion of the group that lies in it. Where regions are deltas that is not enough: their bases lie in many others. So
-//! of a group with deltas all content is gathered together.
+//! portion of the group that lies in it. Where regions are deltas that is not enough, for their bases lie in many
+//! others: of a group with deltas all content is gathered together.
 
 use super::prefetch::{Portion, ReadContent, Step};
 use crate::chunks::{Address, ChunkSource};
@@ -82,8 +82,8 @@ impl PortionGroup {
         }
     }
 
-    /// Turns into the tasks that read it. Regions are decoded by tasks of their own, about so many bytes before they are
-    /// read: while one worker decodes a region, the others need not wait for it. The cache holds `cached_bytes`.
+    /// Turns into the tasks that read it. Regions are decoded by tasks of their own, about `bytes_ahead` before they
+    /// are read: while one worker decodes a region, the others need not wait for it. The cache holds `cached_bytes`.
     pub(super) fn into_tasks(self, bytes_ahead: usize, cached_bytes: usize, chunks: &ChunkSource<'_>) -> Vec<Task> {
         // What cannot be read is told where its content is read.
         self.tasks(bytes_ahead, cached_bytes, |address| chunks.plain_bytes(address).unwrap_or(0))

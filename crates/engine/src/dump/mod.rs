@@ -1,7 +1,7 @@
 //! `dump`: the content of a file, or an archive of a folder, as one stream.
 //!
-//! The catalog is walked in order and cut into portions of about one region of content (`prefetch`), which are worked on
-//! in groups (`group`): workers decode and verify ahead what comes next while what came before is written. Of an old
+//! The catalog is walked in order and cut into portions of about one region of content (`prefetch`), which are worked
+//! on in groups (`group`): workers decode and verify ahead what comes next while what came before is written. Of an old
 //! snapshot, whose regions hang on many others, all of a group is decoded together, each region once. What is damaged
 //! ends the dump: a stream that promised a size cannot leave anything out.
 

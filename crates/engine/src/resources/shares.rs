@@ -95,7 +95,7 @@ pub(crate) const CHECK_READ_BYTES_MAX: u64 = 16 * MIB;
 /// Content that a dump decodes together: times its memory, and at most.
 const DUMP_GROUP_PART: u64 = 4;
 const DUMP_GROUP_BYTES_MAX: u64 = 1 << 30;
-/// What a dump reads ahead for each fetch; it keeps as much decoded.
+/// Bytes that a dump reads ahead for each fetch; it keeps as much decoded.
 const DUMP_BYTES_PER_FETCH: u64 = 8 * MIB;
 
 /// The least and the most that each reader of a copy has of content read ahead (one longer chunk excepted).
@@ -228,9 +228,9 @@ pub(crate) struct CopyShares {
 pub(crate) struct DumpShares {
     /// Decoded regions that are wanted again, where nothing waits for bases, and nothing is held.
     pub(crate) region_bytes: usize,
-    /// The same where content hangs on other regions.
+    /// Decoded regions where content hangs on others.
     pub(crate) region_bytes_of_deltas: usize,
-    /// What is decoded, and what is read, before its turn.
+    /// Bytes that are decoded, and as many that are read, before their turn.
     pub(crate) bytes_ahead: usize,
     /// Content that is decoded together where it hangs on other regions.
     pub(crate) group_bytes: usize,
