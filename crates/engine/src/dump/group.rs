@@ -1,15 +1,16 @@
 //! Portions of a dump that are worked on together.
 //!
 //! Workers read ahead of what is written. Each region is decoded ahead by a task of its own, and kept until the last
-//! portion of the group that lies in it. Where regions are deltas that is not enough, for their bases lie in many
-//! others: of a group with deltas all content is gathered together.
+//! portion of the group that lies in it; single chunks that come again are kept longer (`kept`). Where regions are
+//! deltas that is not enough, for their bases lie in many others: of a group with deltas all content is gathered
+//! together.
 
-use super::prefetch::{Portion, ReadContent, Step};
+use super::kept;
+use super::prefetch::{AtHand, Portion, ReadContent, Step};
 use crate::chunks::{Address, ChunkSource};
-use crate::decode::HeldChunk;
 use lru::LruCache;
 use siltstone_store::ChunkNumber;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 /// The most steps in a group, about: of small files their metadata is what takes memory.
 const GROUP_STEPS_MAX: usize = 1 << 16;
@@ -20,7 +21,7 @@ pub(super) const TASK_BYTES_MIN: usize = 64 << 10;
 pub(super) enum Task {
     /// Decodes a region, of so many bytes, that portions to come will have.
     Decode(Address, usize),
-    /// Reads a portion whose region is decoded by then.
+    /// Reads a portion that is kept, or whose region is decoded by then.
     ReadDecoded(Portion),
     /// Reads a portion whose content was gathered.
     ReadGathered(Portion),
@@ -31,25 +32,20 @@ impl Task {
     pub(super) fn weight(&self) -> usize {
         let bytes = match self {
             Self::Decode(_, bytes) => *bytes,
-            Self::ReadDecoded(_) => 0,
+            Self::ReadDecoded(portion) => portion.kept_bytes(),
             Self::ReadGathered(portion) => portion.bytes,
         };
         bytes.max(TASK_BYTES_MIN)
     }
 
-    /// Reads a portion; the content that was gathered is at hand.
-    pub(super) fn run(
-        self,
-        chunks: &ChunkSource<'_>,
-        gathered: &HashMap<ChunkNumber, HeldChunk>,
-    ) -> Vec<Step<ReadContent>> {
+    pub(super) fn run(self, chunks: &ChunkSource<'_>, at_hand: &AtHand) -> Vec<Step<ReadContent>> {
         match self {
             Self::Decode(address, _) => {
                 // What cannot be read is told where its content is read.
                 let _ = chunks.region(address.container, address.region);
                 Vec::new()
             }
-            Self::ReadDecoded(portion) | Self::ReadGathered(portion) => portion.read(chunks, gathered),
+            Self::ReadDecoded(portion) | Self::ReadGathered(portion) => portion.read(chunks, at_hand),
         }
     }
 }
@@ -70,8 +66,17 @@ impl PortionGroup {
             steps += portion.steps.len();
             group.portions.push(portion);
         }
-        group.mark_last();
         (!group.portions.is_empty()).then_some(group)
+    }
+
+    /// Finds what is kept until it comes again, so many bytes at a time; a portion that is kept needs no region.
+    fn mark_kept(&mut self, bytes_max: usize) {
+        kept::mark(self.portions.iter_mut().flat_map(Portion::content_mut).collect(), bytes_max);
+        for portion in &mut self.portions {
+            if portion.content().all(|wanted| wanted.kept_for.is_some()) {
+                portion.region = None;
+            }
+        }
     }
 
     /// Finds the portions after which their region is not wanted again.
@@ -83,8 +88,17 @@ impl PortionGroup {
     }
 
     /// Turns into the tasks that read it. Regions are decoded by tasks of their own, about `bytes_ahead` before they
-    /// are read: while one worker decodes a region, the others need not wait for it. The cache holds `cached_bytes`.
-    pub(super) fn into_tasks(self, bytes_ahead: usize, cached_bytes: usize, chunks: &ChunkSource<'_>) -> Vec<Task> {
+    /// are read: while one worker decodes a region, the others need not wait for it. The cache holds `cached_bytes`,
+    /// and of what comes again `kept_bytes` are kept.
+    pub(super) fn into_tasks(
+        mut self,
+        bytes_ahead: usize,
+        cached_bytes: usize,
+        kept_bytes: usize,
+        chunks: &ChunkSource<'_>,
+    ) -> Vec<Task> {
+        self.mark_kept(kept_bytes);
+        self.mark_last();
         // What cannot be read is told where its content is read.
         self.tasks(bytes_ahead, cached_bytes, |address| chunks.plain_bytes(address).unwrap_or(0))
     }
@@ -152,13 +166,7 @@ impl PortionGroup {
 
     /// Returns the chunks of its content.
     pub(super) fn numbers(&self) -> BTreeSet<ChunkNumber> {
-        let steps = self.portions.iter().flat_map(|portion| &portion.steps);
-        steps
-            .filter_map(|step| match step {
-                Step::Content(wanted) => Some(wanted.number),
-                _ => None,
-            })
-            .collect()
+        self.portions.iter().flat_map(Portion::content).map(|wanted| wanted.number).collect()
     }
 }
 

@@ -6,6 +6,7 @@
 //! ends the dump: a stream that promised a size cannot leave anything out.
 
 mod group;
+mod kept;
 mod prefetch;
 mod tar;
 mod zip;
@@ -19,7 +20,7 @@ use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Resources};
 use group::{PortionGroup, TASK_BYTES_MIN, Task};
-use prefetch::{Portions, ReadContent, Step};
+use prefetch::{AtHand, Portions, ReadContent, Step};
 use siltstone_store::catalog::{CatalogReader, Content, Entry, EntryPath};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
@@ -146,8 +147,8 @@ impl<'w, 'r> Work<'w, 'r> {
         sink: &mut dyn Sink,
     ) -> Result<(), EngineError> {
         let (chunks, fetches): (&ChunkSource<'_>, _) = (self.chunks, self.resources.fetches);
-        let DumpShares { region_bytes, region_bytes_of_deltas, bytes_ahead, group_bytes, held_bytes, waiting_bytes } =
-            self.shares;
+        let DumpShares { region_bytes, region_bytes_of_deltas, kept_bytes, bytes_ahead, .. } = self.shares;
+        let DumpShares { group_bytes, held_bytes, waiting_bytes, .. } = self.shares;
         let folder = self.resources.scratch_of(chunks.repository());
         std::thread::scope(|scope| {
             let (source, manifest, resources) = (self.chunks.clone(), self.manifest, self.resources);
@@ -161,13 +162,13 @@ impl<'w, 'r> Work<'w, 'r> {
                     if has_deltas { gatherer.spilled(&group.numbers(), held_bytes)?.0 } else { HashMap::new() };
                 self.resources.unless_cancelled()?;
                 // What could not be gathered is read again, to tell why.
-                let gathered = Arc::new(gathered);
+                let at_hand = Arc::new(AtHand { gathered, ..AtHand::default() });
                 let tasks = if has_deltas {
                     group.into_reads()
                 } else {
-                    group.into_tasks(bytes_ahead, region_bytes / 2, chunks)
+                    group.into_tasks(bytes_ahead, region_bytes / 2, kept_bytes, chunks)
                 };
-                let run = move |(): &mut (), task: Task| task.run(chunks, &gathered);
+                let run = move |(): &mut (), task: Task| task.run(chunks, &at_hand);
                 for steps in pool.in_order_by_weight(tasks, bytes_ahead, Task::weight, run) {
                     self.write(steps?, sink)?;
                 }

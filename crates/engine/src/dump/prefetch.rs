@@ -1,5 +1,6 @@
 //! Content of a dump, cut into portions: one ends where the content goes on in another region.
 
+use super::kept::KeptChunks;
 use crate::chunks::{Address, ChunkSource, PlainRegion};
 use crate::decode::{Bytes, HeldChunk};
 use crate::fs::Extent;
@@ -32,10 +33,22 @@ pub(super) enum Step<C> {
 }
 
 /// Chunk that is wanted.
-#[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) number: ChunkNumber,
     pub(super) bytes: usize,
+    /// Position of this occurrence, if an earlier one keeps the chunk for it.
+    pub(super) kept_for: Option<usize>,
+    /// Position of the next occurrence, if this one keeps the chunk for it.
+    pub(super) kept_until: Option<usize>,
+}
+
+/// Content of a group that need not be decoded.
+#[derive(Default)]
+pub(super) struct AtHand {
+    /// What was gathered.
+    pub(super) gathered: HashMap<ChunkNumber, HeldChunk>,
+    /// What came before.
+    pub(super) kept: KeptChunks,
 }
 
 /// A step, and the region that its content lies in.
@@ -46,14 +59,22 @@ pub(super) enum ReadContent {
     /// Bytes of a region, where they were decoded.
     InRegion(PlainRegion, Range<usize>),
     /// Bytes of one chunk.
-    Gathered(Bytes),
+    Chunk(Bytes),
 }
 
 impl ReadContent {
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Self::InRegion(plain, range) => plain.get(range.clone()).unwrap_or_default(),
-            Self::Gathered(bytes) => bytes,
+            Self::Chunk(bytes) => bytes,
+        }
+    }
+
+    /// Returns its bytes alone, without the region.
+    fn to_chunk(&self) -> Bytes {
+        match self {
+            Self::InRegion(..) => Bytes::from(self.bytes()),
+            Self::Chunk(bytes) => bytes.clone(),
         }
     }
 
@@ -72,23 +93,28 @@ impl ReadContent {
 }
 
 impl Wanted {
-    /// Reads and verifies the chunk, unless it was gathered.
-    fn read(
-        self,
-        chunks: &ChunkSource<'_>,
-        gathered: &HashMap<ChunkNumber, HeldChunk>,
-    ) -> Result<ReadContent, StoreError> {
-        let read = match gathered.get(&self.number).and_then(|chunk| chunk.read().ok()) {
-            Some(chunk) => ReadContent::Gathered(chunk),
+    pub(super) fn new(number: ChunkNumber, bytes: usize) -> Self {
+        Self { number, bytes, kept_for: None, kept_until: None }
+    }
+
+    /// Reads and verifies the chunk, unless it is at hand.
+    fn read(self, chunks: &ChunkSource<'_>, at_hand: &AtHand) -> Result<ReadContent, StoreError> {
+        let kept = self.kept_for.and_then(|now| at_hand.kept.take(now));
+        let gathered = || at_hand.gathered.get(&self.number).and_then(|chunk| chunk.read().ok());
+        let read = match kept.or_else(gathered) {
+            Some(chunk) => ReadContent::Chunk(chunk),
             None => {
                 let (plain, range) = chunks.chunk_in_region(self.number)?;
                 ReadContent::InRegion(plain, range)
             }
         };
-        if read.bytes().len() == self.bytes {
-            return Ok(read);
+        if read.bytes().len() != self.bytes {
+            return Err(StoreError::damaged(&format!("chunk {}", self.number), "length", "it differs from the index"));
         }
-        Err(StoreError::damaged(&format!("chunk {}", self.number), "length", "it differs from the index"))
+        if let Some(again) = self.kept_until {
+            at_hand.kept.put(again, read.to_chunk());
+        }
+        Ok(read)
     }
 }
 
@@ -118,18 +144,34 @@ pub(super) struct Portion {
 }
 
 impl Portion {
-    /// Reads and verifies the content, but for what was gathered. What cannot be read ends the portion.
-    pub(super) fn read(
-        self,
-        chunks: &ChunkSource<'_>,
-        gathered: &HashMap<ChunkNumber, HeldChunk>,
-    ) -> Vec<Step<ReadContent>> {
+    /// Returns the content that is wanted, in order.
+    pub(super) fn content(&self) -> impl Iterator<Item = &Wanted> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Content(wanted) => Some(wanted),
+            _ => None,
+        })
+    }
+
+    pub(super) fn content_mut(&mut self) -> impl Iterator<Item = &mut Wanted> {
+        self.steps.iter_mut().filter_map(|step| match step {
+            Step::Content(wanted) => Some(wanted),
+            _ => None,
+        })
+    }
+
+    /// Returns how many bytes of it earlier occurrences keep.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.content().filter(|wanted| wanted.kept_for.is_some()).map(|wanted| wanted.bytes).sum()
+    }
+
+    /// Reads and verifies the content, but for what is at hand. What cannot be read ends the portion.
+    pub(super) fn read(self, chunks: &ChunkSource<'_>, at_hand: &AtHand) -> Vec<Step<ReadContent>> {
         let mut steps: Vec<Step<ReadContent>> = Vec::new();
         for step in self.steps {
             if matches!(steps.last(), Some(Step::Failed(_))) {
                 break;
             }
-            let step = match (steps.last_mut(), step.read(|wanted| wanted.read(chunks, gathered))) {
+            let step = match (steps.last_mut(), step.read(|wanted| wanted.read(chunks, at_hand))) {
                 (Some(Step::Content(before)), Step::Content(next)) => match before.followed_by(next) {
                     Some(next) => Step::Content(next),
                     None => continue,
@@ -237,7 +279,7 @@ impl<E: Iterator<Item = Result<Entry, StoreError>>> Iterator for Portions<'_, '_
                 break;
             }
             region = region.or(address);
-            if let Step::Content(wanted) = step {
+            if let Step::Content(wanted) = &step {
                 portion.bytes += wanted.bytes;
             }
             portion.steps.push(step);
@@ -261,7 +303,7 @@ impl<'c, 'r> File<'c, 'r> {
                 let (container, place) = chunks.place_of(number)?;
                 self.at = self.at.saturating_add(u64::from(place.chunk.length));
                 let address = Address { container, region: place.region };
-                let wanted = Wanted { number, bytes: place.chunk.length as usize };
+                let wanted = Wanted::new(number, place.chunk.length as usize);
                 return Ok(Some((Step::Content(wanted), Some(address))));
             }
             match self.pieces.next().transpose()? {

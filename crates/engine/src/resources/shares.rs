@@ -31,8 +31,9 @@
 //!                 content read ahead, all readers together       M / 8, each from 1 to 16 MiB
 //!                 waiting for bases                              M / 16
 //!                 decoded regions                                M / 16
-//! dump            decoded regions that are wanted again          M / 2, but at least M / 8 and 8 MiB per fetch, which
+//! dump            decoded regions that are wanted again          M / 4, but at least M / 8 and 8 MiB per fetch, which
 //!                                                                is all where content hangs on other regions
+//!                 chunks that come again                         M / 2 with those regions
 //!                 what is read before its turn                   8 MiB per fetch, but at most a quarter of that
 //!                 content that is decoded together               3 M / 8, and more of it in a temporary file:
 //!                                                                4 M in all, from 3 M / 8 to 1 GiB
@@ -228,6 +229,8 @@ pub(crate) struct CopyShares {
 pub(crate) struct DumpShares {
     /// Decoded regions that are wanted again, where nothing waits for bases, and nothing is held.
     pub(crate) region_bytes: usize,
+    /// Chunks that come again, then too.
+    pub(crate) kept_bytes: usize,
     /// Decoded regions where content hangs on others.
     pub(crate) region_bytes_of_deltas: usize,
     /// Bytes that are decoded, and as many that are read, before their turn.
@@ -327,10 +330,11 @@ impl Resources {
     pub(crate) fn dump_shares(&self) -> DumpShares {
         let share = self.memory_bytes / 8;
         let ahead = self.fetches as u64 * DUMP_BYTES_PER_FETCH;
-        let (of_deltas, region_bytes) = (share + ahead, (share + ahead).max(4 * share));
+        let (of_deltas, region_bytes) = (share + ahead, (share + ahead).max(2 * share));
         let group_bytes = (DUMP_GROUP_PART * self.memory_bytes).min(DUMP_GROUP_BYTES_MAX).max(3 * share);
         DumpShares {
             region_bytes: usize::try_from(region_bytes).unwrap_or(usize::MAX),
+            kept_bytes: usize::try_from((4 * share).saturating_sub(region_bytes)).unwrap_or(usize::MAX),
             region_bytes_of_deltas: usize::try_from(of_deltas).unwrap_or(usize::MAX),
             // As much again is decoded and not read.
             bytes_ahead: usize::try_from(ahead.min(region_bytes / 4)).unwrap_or(usize::MAX),

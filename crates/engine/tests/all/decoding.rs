@@ -121,6 +121,33 @@ fn a_dump_of_the_oldest_snapshot_visits_each_container_once() {
 }
 
 #[test]
+fn what_comes_again_in_a_dump_is_not_decoded_again() {
+    let mut scene = Scene::new();
+    let once = noise(1, 24 << 20);
+    let again = once.chunks(1 << 20).flat_map(|part| &part[..100_000]).copied();
+    let twice: Vec<u8> = once.iter().copied().chain(again).collect();
+    scene.sandbox.write("once", &once);
+    scene.sandbox.write("twice", &twice);
+    scene.backup();
+    let recorder = Arc::new(Recorder::new(scene.disk.clone()));
+    scene.sandbox.storage = recorder.clone();
+    let (repository, view) = (scene.sandbox.repository(), scene.sandbox.view(scene.ids[0]));
+    // Memory for the chunks, and not for all regions.
+    let resources = resources().with_fetches(1).with_memory_bytes(64 << 20);
+    let reads_of = |name: &str, content: &[u8]| -> u64 {
+        let path = common::entry_path(&scene.sandbox.source().join(name));
+        let mut out = Vec::new();
+        recorder.reset();
+        dump::dump(&repository, &view, Some(&path), Archive::Tar, &mut out, &resources).expect("a dump");
+        assert!(out == content, "{name}");
+        let calls = recorder.reset();
+        data(&manifest(&repository)).map(|record| calls.of(&record.object_name(view.series)).range_reads).sum()
+    };
+    let (reads, reads_twice) = (reads_of("once", &once), reads_of("twice", &twice));
+    assert!(reads > 8 && reads_twice <= reads + 2, "{reads} reads, and {reads_twice}");
+}
+
+#[test]
 fn the_oldest_snapshot_costs_each_container_one_visit_and_each_byte_one_read() {
     let mut scene = versions();
     let recorder = Arc::new(Recorder::new(scene.disk.clone()));
