@@ -2,7 +2,7 @@
 //! and what else the program keeps there. The host is the one that the program records; borg takes no name for it, so
 //! its archives begin with the host's name.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde_json::Value;
 use siltstone_testbed::install;
@@ -187,6 +187,17 @@ impl Shared {
             return Ok(cost);
         }
         Ok(cost.then(program::measured(self.command(repository, KEEPER).arg("compact").arg(self.path()))?))
+    }
+
+    /// Tells whether the program has a command that encodes once more what all hosts have stored.
+    pub(super) fn can_recompress(&self) -> bool {
+        matches!(&self.repository, Repository::Known(repository) if repository.name() == Name::Silt)
+    }
+
+    /// Encodes once more what is stored, with more effort.
+    pub(super) fn recompress(&self) -> Result<Cost> {
+        let Repository::Known(repository) = &self.repository else { bail!("kopia cannot") };
+        program::measured(self.command(repository, KEEPER).args(["maintain", "--recompress"]))
     }
 
     fn machine(&self, host: &str) -> PathBuf {

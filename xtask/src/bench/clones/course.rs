@@ -1,5 +1,5 @@
 //! The course of the benchmark: each clone is backed up by all programs in turn, then again with nothing changed; then
-//! two are restored, and hosts are forgotten, the first of all in the end. What is left must still be there, whole.
+//! two are restored, what can be is recompressed, and hosts are forgotten, the first of all in the end. What is left must still be there, whole.
 
 use super::contender::{Contender, Shared};
 use super::source::Source;
@@ -14,6 +14,8 @@ pub(super) const LATER: &str = "later hosts";
 pub(super) const UNCHANGED: &str = "unchanged";
 pub(super) const RESTORE_FIRST: &str = "restore first host";
 pub(super) const RESTORE_LAST: &str = "restore last host";
+pub(super) const RECOMPRESS: &str = "recompress";
+pub(super) const RESTORE_RECOMPRESSED: &str = "restore recompressed";
 pub(super) const FORGET_LATER: &str = "forget later hosts";
 pub(super) const FORGET_FIRST: &str = "forget first host";
 /// Hosts that stay until the end: what they have must outlast that others go.
@@ -48,6 +50,8 @@ pub(super) struct Size {
 pub(super) struct Measured {
     pub(super) sizes: Vec<Size>,
     pub(super) samples: Vec<Sample>,
+    /// Bytes of the repositories that were recompressed.
+    pub(super) recompressed_bytes: Vec<Option<u64>>,
 }
 
 /// Number of clones, and how often a restore and the forgetting of a host are measured.
@@ -77,6 +81,7 @@ pub(super) fn run(
         source.become_clone(clone)?;
         course.restore(phase, clone, amount.rounds)?;
     }
+    course.recompress(1, amount.rounds)?;
     let oldest = (1 + STAYING + 1).max(amount.clones.saturating_sub(amount.rounds - 1));
     for clone in (oldest..=amount.clones).rev() {
         course.forget(FORGET_LATER, clone)?;
@@ -125,14 +130,37 @@ impl Course {
 
     /// Restores a clone, which the source is now, with each program in each round.
     fn restore(&mut self, phase: &'static str, clone: u64, rounds: u64) -> Result<()> {
-        let (host, place, expected) = (host(clone), self.place.clone(), Listing::of(&self.place)?);
+        let expected = Listing::of(&self.place)?;
         for round in 0..rounds {
             for turn in turns(self.repositories.len(), round) {
-                let target = self.pile.place(expected.bytes())?;
-                let restore = |repository: &Shared| repository.restore(&host, &target);
-                self.measure(phase, clone, turn, Some(expected.bytes()), restore)?;
-                self.repositories[turn].compare(&place, &target, &expected)?;
+                self.restore_by(turn, phase, clone, &expected)?;
             }
+        }
+        Ok(())
+    }
+
+    fn restore_by(&mut self, turn: usize, phase: &'static str, clone: u64, expected: &Listing) -> Result<()> {
+        let (host, place, target) = (host(clone), self.place.clone(), self.pile.place(expected.bytes())?);
+        let restore = |repository: &Shared| repository.restore(&host, &target);
+        self.measure(phase, clone, turn, Some(expected.bytes()), restore)?;
+        self.repositories[turn].compare(&place, &target, expected)
+    }
+
+    /// Recompresses each repository whose program can, and restores a clone, which the source is now, from it.
+    fn recompress(&mut self, clone: u64, rounds: u64) -> Result<()> {
+        let expected = Listing::of(&self.place)?;
+        for turn in 0..self.repositories.len() {
+            let repository = &self.repositories[turn];
+            let bytes = if repository.can_recompress() {
+                self.measure(RECOMPRESS, clone, turn, None, Shared::recompress)?;
+                for _ in 0..rounds {
+                    self.restore_by(turn, RESTORE_RECOMPRESSED, clone, &expected)?;
+                }
+                Some(tree::bytes(&self.repositories[turn].path())?)
+            } else {
+                None
+            };
+            self.measured.recompressed_bytes.push(bytes);
         }
         Ok(())
     }

@@ -127,6 +127,11 @@ pub(super) fn run(options: &Options) -> Result<()> {
         amount.rounds
     ));
     notes.push("borg: zstd,3; kopia: zstd; all else by default, so restic and borg leave some unused bytes".to_owned());
+    notes.push(
+        "recompressed, after the restores: `silt maintain --recompress`; restic and kopia have nothing like it, borg's \
+         `recreate --recompress` is not run"
+            .to_owned(),
+    );
     notes.push("restored trees are compared with their source; of kopia's without the times of folders".to_owned());
 
     let source = Source::of(&base, &place, percent, seed)?;

@@ -11,15 +11,17 @@ use siltstone_testbed::table::{as_float, mb_per_s};
 /// Program that others are held against.
 const REFERENCE: &str = "restic";
 const TOTALS: &str = "tool source_bytes repository_bytes source_to_repository first_host_bytes later_host_bytes \
-    later_to_own bytes_to_restic";
+    later_to_own bytes_to_restic recompressed_bytes recompressed_to_restic";
 const PHASES: &str = "phase tool samples seconds spread_percent seconds_to_restic mb_per_s growth_bytes cpu_seconds \
     peak_mib";
-const ORDER: [&str; 7] = [
+const ORDER: [&str; 9] = [
     course::FIRST,
     course::LATER,
     course::UNCHANGED,
     course::RESTORE_FIRST,
     course::RESTORE_LAST,
+    course::RECOMPRESS,
+    course::RESTORE_RECOMPRESSED,
     course::FORGET_LATER,
     course::FORGET_FIRST,
 ];
@@ -101,6 +103,8 @@ fn totals(measured: &Measured, tools: &[&str]) -> Vec<Row> {
         let bytes = last.repository_bytes[at];
         let own_bytes = as_float(last.own_bytes);
         let later = growth(&measured.samples, course::LATER, at);
+        let recompressed = measured.recompressed_bytes.get(at).copied().flatten();
+        let to_restic = |bytes| reference.and_then(|reference| ratio(as_float(bytes), as_float(reference)));
         row([
             ("tool", json!(tool)),
             ("source_bytes", json!(source_bytes)),
@@ -109,7 +113,9 @@ fn totals(measured: &Measured, tools: &[&str]) -> Vec<Row> {
             ("first_host_bytes", json!(growth(&measured.samples, course::FIRST, at))),
             ("later_host_bytes", json!(later)),
             ("later_to_own", json!(later.and_then(|later| ratio(as_float(later.unsigned_abs()), own_bytes)))),
-            ("bytes_to_restic", json!(reference.and_then(|reference| ratio(as_float(bytes), as_float(reference))))),
+            ("bytes_to_restic", json!(to_restic(bytes))),
+            ("recompressed_bytes", json!(recompressed)),
+            ("recompressed_to_restic", json!(recompressed.and_then(to_restic))),
         ])
     };
     tools.iter().enumerate().map(of).collect()
@@ -184,7 +190,7 @@ mod tests {
         samples.extend([3, 1, 2].map(|seconds| sample(course::LATER, 0, seconds, 20)));
         samples.extend([6, 2, 4].map(|seconds| sample(course::LATER, 1, seconds, 45)));
         samples.push(sample(course::FORGET_LATER, 0, 1, -15));
-        Measured { sizes, samples }
+        Measured { sizes, samples, recompressed_bytes: vec![Some(295), None] }
     }
 
     #[test]
@@ -198,6 +204,8 @@ mod tests {
         let total = row("totals", "tool", "silt", "silt");
         assert_eq!((&total["source_bytes"], &total["repository_bytes"]), (&json!(3000), &json!(440)));
         assert_eq!((&total["later_to_own"], &total["bytes_to_restic"]), (&json!(2.0), &json!(0.746)));
+        assert_eq!((&total["recompressed_bytes"], &total["recompressed_to_restic"]), (&json!(295), &json!(0.5)));
+        assert_eq!(row("totals", "tool", "restic", "restic")["recompressed_bytes"], Value::Null);
         let later = row("phases", "phase", course::LATER, "silt");
         assert_eq!(
             (&later["samples"], &later["seconds"], &later["spread_percent"]),
