@@ -5,7 +5,7 @@
 //! do so at once the second sees what the first did: the slot one works with must still be listed, which keeps two
 //! holders from removing each other.
 
-use crate::config::chain::{self, Newest, StoredConfig};
+use crate::config::chain::{self, Newest, Outcome, StoredConfig};
 use crate::config::{ChunkerSettings, Config, ParitySettings};
 use crate::container::{ContainerKind, ContainerRecord};
 use crate::created::create_same;
@@ -190,9 +190,13 @@ impl Repository {
         let slot = write_slot(storage.as_ref(), &unlocked, password, label, cost)?;
         refuse_overwriting(storage.as_ref(), &ObjectName::Key(unlocked.slot), &slot)?;
         let first = Config::new(unlocked.repository, chunker, label.created, unlocked.slot);
-        let Some(stored) = chain::commit(storage.as_ref(), &keys, None, first)? else {
-            delete_slot(storage.as_ref(), unlocked.slot)?;
-            return Err(exists());
+        let stored = match chain::commit(storage.as_ref(), &keys, None, first)? {
+            Outcome::Committed(stored) => stored,
+            Outcome::Untold(error) => return Err(error),
+            Outcome::Lost => {
+                delete_slot(storage.as_ref(), unlocked.slot)?;
+                return Err(exists());
+            }
         };
         let repository = Self::assemble(storage, unlocked, stored, &OpenOptions::default());
         keep_reserve(&repository, 0)?;
@@ -418,11 +422,12 @@ impl Repository {
         self.lease_terms
     }
 
-    /// Reads the newest record, changes it and commits it; begins anew if somebody else came first, so `change` may be
-    /// called several times. What changes nothing commits nothing.
+    /// Reads the newest record, changes it and commits it; begins anew if somebody else came first, or if others have
+    /// gone on so far that nothing tells whether it counts. So `change` may be called several times, also on a record
+    /// that has the change. What changes nothing commits nothing.
     ///
     /// # Errors
-    /// Those of `change`, then nothing was committed; [`StoreError::KeyInvalid`] if the master key was changed
+    /// Those of `change`, then nothing was committed; [`StoreError::OutcomeUnknown`]; [`StoreError::KeyInvalid`] if the master key was changed
     /// meanwhile; [`StoreError::WriteOnly`].
     pub fn amend(&self, change: impl FnMut(&mut Config) -> Result<(), StoreError>) -> Result<Arc<Config>, StoreError> {
         self.amend_under(&self.keys, None, change)
@@ -437,23 +442,37 @@ impl Repository {
         mut change: impl FnMut(&mut Config) -> Result<(), StoreError>,
     ) -> Result<Arc<Config>, StoreError> {
         self.require_reading("changing the record of the repository")?;
+        let mut untold = None;
         for _ in 0..AMEND_ATTEMPTS_MAX {
-            let stored = match known.take() {
-                Some(known) => known,
-                None => chain::newest(self.storage(), &self.keys).map_err(|error| self.told(error))?,
-            };
-            let mut next = stored.config.clone();
-            change(&mut next)?;
-            if next == stored.config {
-                return Ok(self.keep(stored));
-            }
-            if let Some(stored) = chain::commit(self.storage(), keys, Some(&stored), next)? {
-                return Ok(self.keep(stored));
+            match self.try_amend(keys, known.take(), &mut change) {
+                Ok(Outcome::Committed(stored)) => return Ok(self.keep(stored)),
+                Ok(Outcome::Lost) => {}
+                Ok(Outcome::Untold(error)) => untold = Some(error),
+                // What was committed before may count all the same.
+                Err(error) => return Err(untold.unwrap_or(error)),
             }
         }
         let (what, reason) =
             ("changing the record of the repository".to_owned(), "others keep changing it; try again".to_owned());
-        Err(StoreError::Refused { what, reason })
+        Err(untold.unwrap_or(StoreError::Refused { what, reason }))
+    }
+
+    fn try_amend(
+        &self,
+        keys: &RepositoryKeys,
+        known: Option<StoredConfig>,
+        change: &mut impl FnMut(&mut Config) -> Result<(), StoreError>,
+    ) -> Result<Outcome, StoreError> {
+        let stored = match known {
+            Some(known) => known,
+            None => chain::newest(self.storage(), &self.keys).map_err(|error| self.told(error))?,
+        };
+        let mut next = stored.config.clone();
+        change(&mut next)?;
+        if next == stored.config {
+            return Ok(Outcome::Committed(stored));
+        }
+        chain::commit(self.storage(), keys, Some(&stored), next)
     }
 
     /// Makes the copy of the newest record where an interrupted commit left none.

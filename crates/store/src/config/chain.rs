@@ -171,14 +171,24 @@ fn fault_before(storage: &dyn Storage, stored: &StoredConfig) -> Option<StoreErr
     })
 }
 
-/// Commits `next` as the successor of `before`, sealed under `keys`; `None` if somebody else came first, and nothing
-/// was changed.
+/// The outcome of a commit.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The record counts.
+    Committed(StoredConfig),
+    /// Somebody else came first, and nothing was changed.
+    Lost,
+    /// Others have gone on so far that nothing tells whether they built on it; the error says so.
+    Untold(StoreError),
+}
+
+/// Commits `next` as the successor of `before`, sealed under `keys`.
 pub(crate) fn commit(
     storage: &dyn Storage,
     keys: &RepositoryKeys,
     before: Option<&StoredConfig>,
     mut next: Config,
-) -> Result<Option<StoredConfig>, StoreError> {
+) -> Result<Outcome, StoreError> {
     next.sequence = before.map_or(1, |stored| stored.config.sequence.saturating_add(1));
     next.previous = before.map_or([0; 32], |stored| stored.hash);
     let original = Original::Config(next.sequence);
@@ -189,16 +199,24 @@ pub(crate) fn commit(
     }
     let name = original.name();
     if create_ours(storage, &name, &object)? == Created::Taken {
-        return Ok(None);
+        return Ok(Outcome::Lost);
     }
     // A number may be free only because others have gone further and tidied up.
     let unknown = |error: &StoreError| StoreError::outcome_unknown(&name, error);
     let listed = listed(storage).map_err(|error| unknown(&error))?;
     let is_overtaken = listed.iter().filter_map(number).any(|other| other > next.sequence);
-    if is_overtaken && !is_built_on(storage, keys, &stored).map_err(|error| unknown(&error))? {
-        storage.delete(&name)?;
-        storage.barrier()?;
-        return Ok(None);
+    if is_overtaken {
+        match is_built_on(storage, keys, &stored) {
+            Ok(true) => {}
+            Ok(false) => {
+                storage.delete(&name)?;
+                storage.barrier()?;
+                return Ok(Outcome::Lost);
+            }
+            // It is older than the predecessor of the newest by now, and goes with the next commit.
+            Err(error) if error.is_not_found() => return Ok(Outcome::Untold(unknown(&error))),
+            Err(error) => return Err(unknown(&error)),
+        }
     }
     // The commit stands from here on. A disk without room for the copy does not undo it; older records stay then.
     match create_ours(storage, &original.copy(), &object) {
@@ -207,7 +225,7 @@ pub(crate) fn commit(
         // The record stands, and the next one has both places again.
         _ => {
             stored.has_copy = false;
-            return Ok(Some(stored));
+            return Ok(Outcome::Committed(stored));
         }
     }
     // What cannot be tidied up now the next one removes.
@@ -216,7 +234,7 @@ pub(crate) fn commit(
     if !older.is_empty() {
         let _ = storage.delete_many(&older);
     }
-    Ok(Some(stored))
+    Ok(Outcome::Committed(stored))
 }
 
 /// Tells whether the record after this one, which was just created, follows from it.

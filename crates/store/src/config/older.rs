@@ -9,7 +9,7 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
-use super::chain::{self, Newest, StoredConfig};
+use super::chain::{self, Newest, Outcome, StoredConfig};
 use crate::error::StoreError;
 use crate::keys::{OpenOptions, Opened, slot_ids, unlock};
 use crate::repository::{Repository, accept};
@@ -93,11 +93,15 @@ impl OlderRecord {
         before.config.sequence = newest;
         // Twice: were what is removed the predecessor, its name would be free for a request that comes late.
         for _ in 0..2 {
-            let Some(stored) = chain::commit(storage, repository.keys(), Some(&before), next.clone())? else {
-                let what = "making a new record of the repository".to_owned();
-                return Err(StoreError::Refused { what, reason: "another program was faster; try again".to_owned() });
+            before = match chain::commit(storage, repository.keys(), Some(&before), next.clone())? {
+                Outcome::Committed(stored) => stored,
+                Outcome::Untold(error) => return Err(error),
+                Outcome::Lost => {
+                    let what = "making a new record of the repository".to_owned();
+                    let reason = "another program was faster; try again".to_owned();
+                    return Err(StoreError::Refused { what, reason });
+                }
             };
-            before = stored;
         }
         repository.keep(before);
         self.lost.iter().try_for_each(|sequence| remove_replaced(storage, Replaced::Config(*sequence)))?;

@@ -192,6 +192,46 @@ fn series_registered_at_once_are_all_listed() {
     );
 }
 
+/// Registers series one after the other, so many that of what was the newest record nothing is left.
+fn go_on(disk: &SimulatedDisk) -> Result<(), StoreError> {
+    let repository = open(disk, b"two")?;
+    (2..7).try_for_each(|number| repository.register_series(SeriesId([number; 16]), "work"))
+}
+
+/// Nothing tells then whether the first's record counted: it looks whether its series is listed, and lists it.
+#[test]
+fn a_series_is_listed_though_others_go_on_far_beyond_its_record() {
+    at_every_call(
+        two_keys,
+        |storage, _, _| Repository::open(storage, b"one")?.register_series(SeriesId([1; 16]), "home"),
+        |disk, _, _| go_on(&disk),
+        |disk, first, second, nth| {
+            first.and(second).unwrap_or_else(|error| panic!("at call {nth}: {error}"));
+            let repository = open(disk, b"one").unwrap_or_else(|error| panic!("at call {nth}: {error}"));
+            assert_eq!(repository.config().series.len(), 6, "at call {nth}");
+            assert_eq!(repository.record_faults().expect("read").len(), 0);
+        },
+    );
+}
+
+#[test]
+fn a_password_changed_while_others_go_on_far_is_the_new_or_the_old_one() {
+    at_every_call(
+        two_keys,
+        |storage, _, _| Repository::open(storage, b"one")?.change_password(b"new", &label(), Argon2Cost::TEST),
+        |disk, _, _| go_on(&disk),
+        |disk, first, second, nth| {
+            second.unwrap_or_else(|error| panic!("at call {nth}: {error}"));
+            let opens = [b"one", b"new"].map(|password| open(disk, password).is_ok());
+            match first {
+                Ok(_) => assert_eq!(opens, [false, true], "at call {nth}"),
+                Err(StoreError::OutcomeUnknown { .. }) => assert!(opens[0] != opens[1], "at call {nth}: {opens:?}"),
+                Err(error) => panic!("at call {nth}: {error}"),
+            }
+        },
+    );
+}
+
 #[test]
 fn of_two_inits_at_once_one_makes_the_repository_and_the_other_is_told() {
     at_every_call(
