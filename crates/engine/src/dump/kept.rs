@@ -2,7 +2,7 @@
 //!
 //! All content of a group is known before the first region is decoded. So it is known what comes again, and when: of
 //! what does not fit into memory, that goes which is wanted last (Belady 1966). To keep the regions instead would take
-//! many times as much memory: of most of them one chunk or two come again.
+//! more memory, for much of a region may not come again; and what is kept was verified.
 
 use super::prefetch::Wanted;
 use crate::decode::Bytes;
