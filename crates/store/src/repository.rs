@@ -427,8 +427,8 @@ impl Repository {
     /// that has the change. What changes nothing commits nothing.
     ///
     /// # Errors
-    /// Those of `change`, then nothing was committed; [`StoreError::OutcomeUnknown`]; [`StoreError::KeyInvalid`] if the master key was changed
-    /// meanwhile; [`StoreError::WriteOnly`].
+    /// Those of `change`, then nothing was committed; [`StoreError::OutcomeUnknown`] where that is not sure;
+    /// [`StoreError::KeyInvalid`] if the master key was changed meanwhile; [`StoreError::WriteOnly`].
     pub fn amend(&self, change: impl FnMut(&mut Config) -> Result<(), StoreError>) -> Result<Arc<Config>, StoreError> {
         self.amend_under(&self.keys, None, change)
     }

@@ -10,7 +10,8 @@ use crate::parallel::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
-/// What is kept, by the position in the group's content at which it is wanted.
+/// Chunks that are kept, by the position in the group's content at which they are wanted; `None` where one was wanted
+/// before it was kept.
 #[derive(Default)]
 pub(super) struct KeptChunks(Mutex<HashMap<usize, Option<Bytes>>>);
 

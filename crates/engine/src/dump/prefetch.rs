@@ -45,9 +45,9 @@ pub(super) struct Wanted {
 /// Content of a group that need not be decoded.
 #[derive(Default)]
 pub(super) struct AtHand {
-    /// What was gathered.
+    /// Chunks that were gathered.
     pub(super) gathered: HashMap<ChunkNumber, HeldChunk>,
-    /// What came before.
+    /// Chunks that came before and were kept.
     pub(super) kept: KeptChunks,
 }
 

@@ -1,5 +1,6 @@
 //! The course of the benchmark: each clone is backed up by all programs in turn, then again with nothing changed; then
-//! two are restored, what can be is recompressed, and hosts are forgotten, the first of all in the end. What is left must still be there, whole.
+//! two are restored, what can be is recompressed, and hosts are forgotten, the first of all in the end. What is left
+//! must still be there, whole.
 
 use super::contender::{Contender, Shared};
 use super::source::Source;
