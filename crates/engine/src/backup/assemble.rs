@@ -176,6 +176,15 @@ impl<'a, 'env> ChunkStore<'a, 'env> {
         self.necessary.insert_range(range);
     }
 
+    /// Counts a chunk of the previous snapshot as needed by this one too, unless it cannot be read.
+    pub(super) fn keep_known(&mut self, number: ChunkNumber) -> bool {
+        let is_known = !self.is_unusable(number);
+        if is_known {
+            self.necessary.insert(number.0);
+        }
+        is_known
+    }
+
     /// Bytes of new chunks so far, those that wait included.
     pub(super) fn new_bytes(&self) -> u64 {
         self.account.data_plain_bytes + self.account.metadata_plain_bytes + self.waiting.plain.len() as u64

@@ -25,6 +25,16 @@ pub(super) fn last_live(manifest: &Manifest) -> Option<&Snapshot> {
     manifest.snapshots().iter().rev().find(|snapshot| !snapshot.partial && snapshot.deleted.is_none())
 }
 
+/// The last whole snapshot, if `next` differs from it by nothing but when and by which program it was made: then its
+/// record serves for both, and a backup of an unchanged source needs no container.
+pub(super) fn recorded_alike<'m>(manifest: &'m Manifest, next: &Snapshot) -> Option<&'m Snapshot> {
+    last_whole(manifest).filter(|last| {
+        let Snapshot { id, time, made, record, statistics, deleted, .. } = **last;
+        let program = last.program.clone();
+        **last == Snapshot { id, time, made, program, record, statistics, deleted, ..next.clone() }
+    })
+}
+
 /// The positions of all checkpoints, in the order of their commits.
 pub(super) fn partial(manifest: &Manifest) -> impl Iterator<Item = usize> + '_ {
     let numbered = manifest.snapshots().iter().enumerate();

@@ -10,10 +10,10 @@ use siltstone_store::container::ContainerKind;
 use siltstone_store::manifest::{NecessaryChunks, Snapshot, SnapshotRecord};
 use std::collections::BTreeSet;
 
-/// Reads a snapshot's record, and holds it against the snapshot.
+/// Reads a snapshot's record, and holds it against the snapshot. It may be that of an earlier one with its catalog.
 fn read_record(chunks: &ChunkSource<'_>, snapshot: &Snapshot) -> Result<(), StoreError> {
-    let record = SnapshotRecord::decode(snapshot.record, &chunks.load(snapshot.record)?)?;
-    let agrees = record.snapshot.id == snapshot.id && record.snapshot.root == snapshot.root;
+    let record = SnapshotRecord::decode(snapshot.record, &chunks.load(snapshot.record)?)?.snapshot;
+    let agrees = record.root == snapshot.root && record.host == snapshot.host;
     let other =
         || StoreError::damaged(&format!("chunk {}", snapshot.record), "snapshot record", "it is of another one");
     if agrees { Ok(()) } else { Err(other()) }

@@ -50,6 +50,7 @@ mod sharing;
 mod sharing_at_once;
 mod stats;
 mod trouble;
+mod unchanged;
 mod undelete;
 mod usage;
 mod verification;

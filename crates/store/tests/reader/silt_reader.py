@@ -853,12 +853,15 @@ class Series:
             require(int.from_bytes(fingerprint[:8], "big") == value, f"a sketch has another fingerprint of {number}")
 
     def verify_record(self, snapshot):
-        """The record of a snapshot says what the manifest says (section 9)."""
+        """The record of a snapshot, or of one before it, says what the manifest says (section 9)."""
         record = Postcard(self.chunk(snapshot["record"]))
         require(record.take(1) == b"\5" and record.text() == self.name, "record: of another series")
         found = read_snapshot(record)
         require(record.is_done() and not found["deleted"], "record: bytes behind its end, or a mark")
-        for field in ("id", "time", "host", "user", "program", "root"):
+        fields = ["host", "user", "root"]
+        if found["id"] == snapshot["id"]:
+            fields += ["time", "program"]
+        for field in fields:
             require(found[field] == snapshot[field], f"record: another {field}")
 
     def verify_hull(self, needs):

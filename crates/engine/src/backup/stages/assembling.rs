@@ -8,6 +8,7 @@ use crate::backup::entries::Entries;
 use crate::backup::flow::Step;
 use crate::backup::outcome::{Assembled, Tally};
 use crate::backup::piece::Buffers;
+use crate::backup::previous;
 use crossbeam_channel::{Receiver, Sender};
 use siltstone_store::catalog::MetadataSink;
 use siltstone_store::manifest::{Snapshot, SnapshotRecord};
@@ -44,7 +45,11 @@ impl Stages<'_, '_, '_> {
         let (tally, root) = entries.finish()?;
         let snapshot = self.run.snapshot(root, tally.statistics)?;
         let is_unwanted = self.run.is_unwanted(root, self.manifest);
-        let snapshot = if is_unwanted { snapshot } else { self.recorded(snapshot, &mut store)? };
+        let snapshot = match previous::recorded_alike(self.manifest, &snapshot) {
+            _ if is_unwanted => snapshot,
+            Some(earlier) if store.keep_known(earlier.record) => Snapshot { record: earlier.record, ..snapshot },
+            _ => self.recorded(snapshot, &mut store)?,
+        };
         Ok((tally, snapshot, store.finish()?))
     }
 
