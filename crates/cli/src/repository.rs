@@ -255,7 +255,7 @@ fn with_cache(repository: &Repository, context: &Context) -> Option<Repository> 
 }
 
 /// Has a place over a network asked at once for what the same command line asked for first when it was run before.
-fn with_prefetch(storage: Arc<dyn Storage>, context: &Context) -> Arc<dyn Storage> {
+pub(crate) fn with_prefetch(storage: Arc<dyn Storage>, context: &Context) -> Arc<dyn Storage> {
     let is_distant = storage.capabilities().latency == Latency::Network;
     match context.cache_folder().filter(|_| is_distant) {
         Some(cache) => {

@@ -7,7 +7,7 @@ use crate::parse::{Parity, Size};
 use crate::password::PasswordSource;
 use crate::place::{connect, connect_served, probed_anew, reach, traced};
 use crate::render::visible;
-use crate::repository::{label, place};
+use crate::repository::{label, place, with_prefetch};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
@@ -114,6 +114,7 @@ fn make(place: &Place, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Contex
         Place::Served(address) => vacant_remote(connect_served(address, context)?)?,
     };
     let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
+    let storage = with_prefetch(storage, context);
     Ok(Repository::init(storage, &password, &label(None, None), kdf.cost(context)?, chunker)?)
 }
 

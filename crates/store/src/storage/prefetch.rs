@@ -4,8 +4,9 @@
 //! key slot, which manifest of the series is the newest, the manifest. Each name follows from the answer before. But
 //! most commands are run again and again, and what one asked for the last time tells what it asks for the next time. So
 //! the first requests of a run are noted in a small file of this machine, and the next run with the same purpose sends
-//! them all when it begins. One with a purpose that is new sends those that open the repository. A manifest or a config
-//! that the run itself committed is expected in place of the one that it read.
+//! them all when it begins. One with a purpose that is new sends those that open the repository; the first one after
+//! the run that made it, too. A manifest or a config that the run itself committed is expected in place of the one that
+//! it read.
 //!
 //! The file is a guess and holds names only. Each answer comes from the place, was asked for after the run began, is
 //! given once, and is gone after some seconds, with the first write, and when containers are listed: these are held
@@ -62,6 +63,8 @@ struct State {
     asked: Vec<Request>,
     /// Objects that follow each other under numbers.
     numbers: BTreeMap<Chain, Numbers>,
+    /// The config and the key slot that this run created last.
+    created: (Option<ObjectName>, Option<ObjectName>),
     /// True after a write or the listing of other objects: the requests that follow are none of the first.
     has_ended: bool,
 }
@@ -197,6 +200,11 @@ impl State {
 
     /// Notes that an object was created: the next run reads it in place of the newest that this one read.
     fn note_created(&mut self, name: &ObjectName) {
+        match name {
+            ObjectName::Config(_) => self.created.0 = Some(*name),
+            ObjectName::Key(_) => self.created.1 = Some(*name),
+            _ => {}
+        }
         let Some((chain, number)) = Chain::of(name) else { return };
         let numbers = match chain {
             // There was none to be read where the series is new.
@@ -222,6 +230,20 @@ impl State {
             [Some(numbers.newest), before].into_iter().flatten().map(|number| Request::Read(chain.name(number)))
         });
         self.asked.iter().map(moved).chain(begun).take(REQUESTS_MAX).collect()
+    }
+
+    /// Those of them that open the repository, whatever is done then. One that this run has made is opened by what it
+    /// created.
+    fn expected_of_any(&self) -> Vec<Request> {
+        let mut expected = self.expected();
+        expected.retain(Request::opens);
+        match self.created {
+            (Some(config), Some(key)) if expected.is_empty() => {
+                let lists = [Listing::Configs, Listing::ConfigCopies].map(Request::List);
+                lists.into_iter().chain([config, key].map(Request::Read)).collect()
+            }
+            _ => expected,
+        }
     }
 
     fn moved(&self, name: &ObjectName) -> ObjectName {
@@ -306,10 +328,9 @@ impl Prefetch {
 impl Drop for Prefetch {
     /// Keeps the first requests for the next run.
     fn drop(&mut self) {
-        let mut expected = self.state().expected();
-        self.own.keep(&expected);
-        expected.retain(Request::opens);
-        self.common.keep(&expected);
+        let state = self.state();
+        self.own.keep(&state.expected());
+        self.common.keep(&state.expected_of_any());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sending requests ahead changes no answer, and makes no request more.
 
-use crate::ids::SeriesId;
+use crate::ids::{KeyId, SeriesId};
 use crate::storage::{Listing, ObjectName, Prefetch, ReadRequest, SimulatedRemote, Storage, StorageError, Trouble};
 use std::fs;
 use std::ops::ControlFlow;
@@ -111,6 +111,24 @@ fn what_a_run_committed_is_expected_by_the_next_one() {
     assert!(sent.iter().any(|request| request.ends_with(&manifest(3).to_string())), "{sent:#?}");
     open(&next, 4);
     assert_eq!(scene.requests(7), sent);
+}
+
+#[test]
+fn a_repository_that_a_run_made_is_opened_by_what_it_created() {
+    let scene = Scene::new();
+    let first = scene.run("init");
+    first.list(Listing::All).expect("listed");
+    let (key, config) = (ObjectName::Key(KeyId([5; 16])), ObjectName::Config(2));
+    for name in [key, config] {
+        first.create(&name, name.to_string().as_bytes()).expect("created");
+    }
+    drop(first);
+    let next = scene.run("a");
+    assert_eq!(scene.requests(4).len(), 4, "before anybody asks");
+    next.list_both(CONFIGS).expect("listed");
+    read(&next, &config);
+    read(&next, &key);
+    assert_eq!(scene.requests(4).len(), 4, "and not again");
 }
 
 #[test]
