@@ -31,7 +31,8 @@ mod test;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use siltstone_testbed::install;
+use siltstone_testbed::emulators::{Azurite, FakeGcs};
+use siltstone_testbed::minio::Minio;
 use std::process::ExitCode;
 
 /// Tasks of the Siltstone workspace.
@@ -122,7 +123,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Faults(options) => faults::run(options),
         Task::Power(options) => power::run(options),
         Task::Fuzz(options) => fuzz::run(options),
-        Task::Minio => siltstone_testbed::minio::Minio::install(),
+        Task::Minio => Minio::install(),
         Task::Servers => servers(),
         Task::Reader => reader::run(),
         Task::Real(options) => real::run(options),
@@ -136,9 +137,9 @@ fn run(task: &Task) -> Result<()> {
 
 /// Installs servers of object stores; that takes minutes.
 fn servers() -> Result<()> {
-    siltstone_testbed::minio::Minio::install()?;
-    install::by_go("fake-gcs-server", "github.com/fsouza/fake-gcs-server@latest")?;
-    install::by_npm("azurite-blob", "azurite")
+    Minio::install()?;
+    FakeGcs::install()?;
+    Azurite::install()
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Distance: a server of this machine as if it were far away. Bytes wait half a round trip in each direction, a new
-//! connection a whole one, and requests and bytes are counted. Bandwidth is not limited.
+//! connection a whole one, and requests and bytes are counted. Bandwidth is not limited. The way may be cut, for a time.
 
 use anyhow::Result;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,9 +41,18 @@ struct Shared {
     server: SocketAddr,
     one_way: Duration,
     is_over: AtomicBool,
+    open: Mutex<Open>,
     requests: AtomicU64,
     bytes_up: AtomicU64,
     bytes_down: AtomicU64,
+}
+
+/// Clients' connections that are open.
+#[derive(Debug, Default)]
+struct Open {
+    is_cut: bool,
+    next: u64,
+    streams: BTreeMap<u64, TcpStream>,
 }
 
 impl Link {
@@ -54,6 +64,7 @@ impl Link {
             server,
             one_way: round_trip / 2,
             is_over: AtomicBool::new(false),
+            open: Mutex::default(),
             requests: AtomicU64::new(0),
             bytes_up: AtomicU64::new(0),
             bytes_down: AtomicU64::new(0),
@@ -66,6 +77,21 @@ impl Link {
     /// Returns the address that clients connect to.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Ends all connections, and every new one, until [`Link::restore`]: requests and answers on their way are lost.
+    pub fn cut(&self) {
+        let mut open = self.shared.open();
+        open.is_cut = true;
+        for stream in std::mem::take(&mut open.streams).into_values() {
+            // One that has ended already is not connected.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Lets connections through again.
+    pub fn restore(&self) {
+        self.shared.open().is_cut = false;
     }
 
     /// Returns what went through since the last call.
@@ -84,6 +110,24 @@ impl Drop for Link {
     }
 }
 
+impl Shared {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Notes a connection, under the number that is returned; `None` if there is none now.
+    fn add(&mut self, client: &TcpStream) -> io::Result<Option<u64>> {
+        if self.is_cut {
+            return Ok(None);
+        }
+        self.next += 1;
+        self.streams.insert(self.next, client.try_clone()?);
+        Ok(Some(self.next))
+    }
+}
+
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     for client in listener.incoming() {
         if shared.is_over.load(Ordering::Relaxed) {
@@ -96,7 +140,14 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 /// Carries the bytes of one connection until both ends have closed it.
-fn serve(client: &TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
+fn serve(client: &TcpStream, shared: &Shared) -> io::Result<()> {
+    let number = shared.open().add(client)?;
+    let carried = number.map_or(Ok(()), |_| carry_both_ways(client, shared));
+    number.map(|number| shared.open().streams.remove(&number));
+    carried
+}
+
+fn carry_both_ways(client: &TcpStream, shared: &Shared) -> io::Result<()> {
     // The client of a far server waits a round trip for its connection; here it has waited for none.
     thread::sleep(shared.one_way * 2);
     let server = TcpStream::connect(shared.server)?;
@@ -236,5 +287,30 @@ mod tests {
         echo.join().unwrap();
         assert_eq!(link.take_traffic(), Traffic { requests: 1, bytes_up: 18, bytes_down: 6 });
         assert_eq!(link.take_traffic(), Traffic::default());
+    }
+
+    #[test]
+    fn a_way_that_is_cut_ends_its_connections_and_lets_others_through_once_it_is_restored() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let link = Link::to(server.local_addr().unwrap(), Duration::ZERO).unwrap();
+        let greeting = thread::spawn(move || {
+            for _ in 0..2 {
+                let (mut stream, _) = server.accept().unwrap();
+                stream.write_all(b"x").unwrap();
+                // Until the other end is closed.
+                let _ = stream.read(&mut [0]);
+            }
+        });
+        let is_greeted = |stream: &mut TcpStream| matches!(stream.read(&mut [0]), Ok(1));
+        let mut first = TcpStream::connect(link.address()).unwrap();
+        assert!(is_greeted(&mut first));
+        link.cut();
+        assert!(!is_greeted(&mut first), "it was open");
+        assert!(!is_greeted(&mut TcpStream::connect(link.address()).unwrap()), "it is new");
+        link.restore();
+        let mut last = TcpStream::connect(link.address()).unwrap();
+        assert!(is_greeted(&mut last));
+        drop(last);
+        greeting.join().unwrap();
     }
 }

@@ -7,7 +7,7 @@
 //! deterministic, corpus, data    the same data on every machine: numbers, versions on disk, versions in memory
 //! statistics, table, json        from samples to what is shown; what programs say as JSON
 //! workspace, tool, record        this checkout, the backup programs, results that are kept
-//! minio, distance                a server of an object store; servers as if they were far away
+//! minio, emulators, distance     servers of object stores; servers as if they were far away
 //! trials                         independent trials on all cores
 //! bench                          what benchmarks share: options, turns, what is done with results
 //! ```
@@ -22,6 +22,7 @@ pub mod data;
 pub mod deterministic;
 pub mod distance;
 pub mod edit;
+pub mod emulators;
 pub mod install;
 pub mod json;
 pub mod kopia;

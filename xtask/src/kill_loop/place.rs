@@ -1,10 +1,11 @@
 //! Places that the loop tries, and the trouble that each has while commands run: a server that is killed and started
 //! again, a connection that ends.
 
-use super::server::{Server, Serving};
+use super::server::{Linked, Server, Serving};
 use anyhow::Result;
 use clap::ValueEnum;
 use siltstone_testbed::deterministic::Sequence;
+use siltstone_testbed::emulators::{Azurite, BUCKET, FakeGcs};
 use siltstone_testbed::install;
 use siltstone_testbed::minio::Minio;
 use siltstone_testbed::tool::{Place, Tool};
@@ -38,6 +39,10 @@ pub(super) enum Where {
     S3,
     /// A bucket that four nodes of MinIO hold together, one of which at a time is killed and started again meanwhile.
     S3Nodes,
+    /// A container of Azure Blob Storage: Azurite on this machine, the way to which is cut again and again.
+    Azure,
+    /// A bucket of Google Cloud Storage: fake-gcs-server on this machine, the way to which is cut again and again.
+    Google,
     /// A folder behind OpenSSH's SFTP server, killed again and again, so that each connection ends early.
     Sftp,
     /// A folder behind rclone, killed again and again; for one client alone.
@@ -70,6 +75,16 @@ impl Where {
                 let server = if self == Self::S3 { Minio::start(work)? } else { Minio::start_nodes(NODES, work)? };
                 (site(server.place(server.address(), NAME)), Some(Server::Minio(server)))
             }
+            Self::Azure => {
+                let emulator = Azurite::start(work)?;
+                let server = Linked::to(emulator.address(), emulator)?;
+                (site(Azurite::place(server.address(), NAME)), Some(Server::Linked(server)))
+            }
+            Self::Google => {
+                let emulator = FakeGcs::start(work)?;
+                let server = Linked::to(emulator.address(), emulator)?;
+                (site(FakeGcs::place(server.address(), BUCKET, NAME)), Some(Server::Linked(server)))
+            }
             Self::Silt => {
                 let (server, place) = Serving::start(silt, work)?;
                 (site(place), Some(Server::Silt(server)))
@@ -83,6 +98,8 @@ impl Where {
             Self::Folder => "folder",
             Self::S3 => "s3",
             Self::S3Nodes => "s3-nodes",
+            Self::Azure => "azure",
+            Self::Google => "google",
             Self::Sftp => "sftp",
             Self::Rclone => "rclone",
             Self::Silt => "silt",
@@ -132,7 +149,7 @@ impl Site {
         match self.kind {
             Where::Sftp => Some((SFTP_COMMAND, install::SFTP_SERVER.program)),
             Where::Rclone => Some((RCLONE_PROGRAM, install::RCLONE.program)),
-            Where::Folder | Where::S3 | Where::S3Nodes | Where::Silt => None,
+            Where::Folder | Where::S3 | Where::S3Nodes | Where::Azure | Where::Google | Where::Silt => None,
         }
     }
 }

@@ -1,6 +1,8 @@
-//! Servers that are killed and started again: MinIO, and `silt serve` over a folder.
+//! Servers that are killed and started again: MinIO, and `silt serve` over a folder. An emulator that forgets all it
+//! holds stays, and the way to it is cut.
 
 use anyhow::{Context, Result, bail};
+use siltstone_testbed::distance::Link;
 use siltstone_testbed::minio::Minio;
 use siltstone_testbed::program;
 use siltstone_testbed::tool::{Place, Repository, Tool};
@@ -21,14 +23,38 @@ pub(super) enum Server {
     Minio(Minio),
     /// This project's own.
     Silt(Serving),
+    /// One that stays, behind a way that is cut.
+    Linked(Linked),
+}
+
+/// An emulator of a cloud, and the way to it.
+pub(super) struct Linked {
+    link: Link,
+    _emulator: Box<dyn Send>,
+}
+
+impl Linked {
+    /// Makes a way to an emulator, which listens at this address; the value keeps it running.
+    pub(super) fn to(address: SocketAddr, emulator: impl Send + 'static) -> Result<Self> {
+        Ok(Self { link: Link::to(address, Duration::ZERO)?, _emulator: Box::new(emulator) })
+    }
+
+    /// Returns the address that clients connect to.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.link.address()
+    }
 }
 
 impl Server {
-    /// Kills it (SIGKILL), if it runs, or one of its nodes.
+    /// Kills it (SIGKILL), if it runs, or one of its nodes; or cuts the way to it.
     pub(super) fn kill(&mut self) -> Result<()> {
         match self {
             Self::Minio(server) => server.kill(),
             Self::Silt(server) => server.kill(),
+            Self::Linked(server) => {
+                server.link.cut();
+                Ok(())
+            }
         }
     }
 
@@ -36,7 +62,7 @@ impl Server {
     pub(super) fn kill_all(&mut self) -> Result<()> {
         match self {
             Self::Minio(server) => server.kill_all(),
-            Self::Silt(server) => server.kill(),
+            Self::Silt(_) | Self::Linked(_) => self.kill(),
         }
     }
 
@@ -45,6 +71,10 @@ impl Server {
         match self {
             Self::Minio(server) => server.restart(),
             Self::Silt(server) => server.restart(),
+            Self::Linked(server) => {
+                server.link.restore();
+                Ok(())
+            }
         }
     }
 }

@@ -2,8 +2,7 @@
 //! Google Cloud Storage, where they are installed; what they refuse, and how that is told. Tests that have no server
 //! say so by name.
 
-use crate::servers::buckets::{Azurite, BUCKET, keeps_every_contract};
-use crate::servers::google::FakeGcs;
+use crate::servers::buckets::{Azurite, BUCKET, FakeGcs, keeps_every_contract};
 use siltstone_store::storage::conformance::{container, exists, manifest};
 use siltstone_store::storage::{Listing, Storage, StorageError};
 

@@ -2,7 +2,6 @@
 //! servers of object stores in the files beside.
 
 pub(crate) mod buckets;
-pub(crate) mod google;
 
 use siltstone_remote::{ConnectError, ObjectStorage, Place, Programs, Retries, Server, Traffic, create_server};
 use std::fmt::Write as _;
