@@ -30,7 +30,8 @@
 //! 3. Where snapshots were taken out, hulls shrink (module `hulls`), ghosts are eliminated (module `ghosts`), and
 //!    containers that are dead in part are compacted.
 //! 4. Of small containers that have become many, one is made (module `merge`).
-//! 5. Where that is asked for, what lies in containers is encoded once more at a higher level (module `recompress`).
+//! 5. What lies in containers is encoded once more at a higher level (module `recompress`): as much as is asked for, or
+//!    a share of what only old snapshots need where there was nothing to do.
 //!
 //! A container that cannot be read is passed over and reported (module `damage`): it stays as it is, the rest is
 //! settled, and it is not tried again.
@@ -72,12 +73,13 @@ use crate::fs::{Problem, ProblemKind};
 use crate::lease::{Purpose, acquire, now};
 use crate::lending::{entry_of, mend_directory};
 use crate::many_series::{self, ManySeries};
-use crate::{EngineError, Resources};
+use crate::{Command, EngineError, Resources};
 use marks::{end_marks, has_marks_over};
 use orphans::Listed;
 use recompress::{is_due, recompress};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter};
+use siltstone_store::storage::Latency;
 use siltstone_store::{SeriesId, StoreError};
 use std::fmt::Display;
 
@@ -114,7 +116,7 @@ pub fn maintain(
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
         lending.extend(entry_of(&manifest));
         let is_due = !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now());
-        let orphans = listed.orphans(&manifest);
+        let orphans = listed.orphans(repository, &manifest);
         let has_orphans = orphans.orphans_deleted > 0;
         let (series, weight) = (manifest.series, many_series::weight(&manifest));
         if is_due || has_orphans || borrowed::is_due(&manifest, options.owns) || lent::is_over(repository, &manifest)? {
@@ -154,7 +156,9 @@ pub fn maintain(
         manifest.is_some_and(|manifest| lent::is_over(repository, &manifest).unwrap_or(false))
     });
     done.extend(many.each(keeping, |due| due.weight, work_on)?);
-    if let Some(mut asked) = options.recompression {
+    let is_idle = done.iter().all(|(done, lost)| *done == MaintainSummary::default() && lost.is_none());
+    if let Some(mut asked) = options.recompression.filter(|asked| !asked.only_when_idle || (is_idle && may_idle(work)))
+    {
         let resources = resources.for_recompression();
         let work = Maintenance { resources: &resources, ..work };
         // One series after another: the work keeps all workers busy by itself.
@@ -179,6 +183,13 @@ pub fn maintain(
         }
     }
     lost.map_or(Ok(summary), |error| Err(error.into()))
+}
+
+/// Tells whether a run with nothing else to do may recompress: what it reads and writes costs little here, and there is
+/// memory for it.
+fn may_idle(work: Maintenance<'_>) -> bool {
+    let is_near = work.repository.storage().capabilities().latency == Latency::Disk;
+    is_near && work.resources.beside_containers(Command::Recompress, work.repository).is_ok()
 }
 
 /// Does something to a series, and commits what it leaves.

@@ -68,7 +68,8 @@ setters!(MaintainOptions {
 impl MaintainOptions {
     /// The command whose memory it takes.
     pub(crate) fn command(&self) -> Command {
-        if self.recompression.is_some() { Command::Recompress } else { Command::Maintain }
+        let recompresses = self.recompression.is_some_and(|asked| !asked.only_when_idle);
+        if recompresses { Command::Recompress } else { Command::Maintain }
     }
 }
 
@@ -80,6 +81,9 @@ pub struct Recompression {
     pub level: u8,
     /// Bytes of old containers, of all series together, that are worked on at most.
     pub bytes_max: u64,
+    /// Leave it where there is anything else to do, where requests take long, and where memory is short for it; and
+    /// leave alone what the last snapshot of each series needs.
+    pub only_when_idle: bool,
 }
 
 impl Recompression {
@@ -88,10 +92,18 @@ impl Recompression {
     /// 25 MiB (AMD EPYC, 2 cores, November 2026).
     pub const LEVEL_DEFAULT: u8 = 12;
 
+    /// Bytes that a run takes which has nothing else to do: a minute's work of four cores, about, at the usual level.
+    pub const IDLE_BYTES: u64 = 256 << 20;
+
     /// Takes all that was not encoded at this level before; levels beyond 19 are as 19, those below 1 as 1.
     pub fn all_at(level: i32) -> Self {
         let level = u8::try_from(level.clamp(1, 19)).unwrap_or(Self::LEVEL_DEFAULT);
-        Self { level, bytes_max: u64::MAX }
+        Self { level, bytes_max: u64::MAX, only_when_idle: false }
+    }
+
+    /// Takes [`Self::IDLE_BYTES`] of what only old snapshots need, where there is nothing else to do.
+    pub fn when_idle() -> Self {
+        Self { level: Self::LEVEL_DEFAULT, bytes_max: Self::IDLE_BYTES, only_when_idle: true }
     }
 
     /// Returns this with [`Self::bytes_max`] set.

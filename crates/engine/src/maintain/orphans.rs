@@ -6,7 +6,8 @@ use crate::lease::is_dead;
 use crate::orphans::Needed;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Listing, ObjectMeta};
+use siltstone_store::series::older_may_stay;
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original};
 use siltstone_store::{SeriesId, StoreError};
 use std::collections::HashMap;
 
@@ -29,8 +30,9 @@ impl Listed {
     }
 
     /// Counts what lies in a series that nobody needs, as a summary of its removal. While a writer has the lease,
-    /// unless it is known to be dead, that may be its work; and all of a later lease may be another's.
-    pub(super) fn orphans(&self, manifest: &Manifest) -> MaintainSummary {
+    /// unless it is known to be dead, that may be its work; and all of a later lease may be another's. Older manifests
+    /// that commits at a distance leave behind them, a few at a time, are nothing to be removed.
+    pub(super) fn orphans(&self, repository: &Repository, manifest: &Manifest) -> MaintainSummary {
         let (series, sequence) = (manifest.series, manifest.sequence);
         let mut summary = MaintainSummary::default();
         if manifest.lease.as_ref().is_some_and(|lease| !is_dead(&lease.holder)) {
@@ -38,10 +40,19 @@ impl Listed {
         }
         let needed = Needed::by(manifest);
         let listed = self.0.get(&series).into_iter().flatten();
-        for meta in listed.filter(|meta| meta.name.is_of(series, sequence) && needed.is_orphan(&meta.name)) {
-            summary.orphans_deleted += 1;
-            summary.orphan_bytes_deleted += meta.bytes;
+        let is_orphan = |meta: &&ObjectMeta| meta.name.is_of(series, sequence) && needed.is_orphan(&meta.name);
+        let (older, mut orphans): (Vec<&ObjectMeta>, Vec<_>) =
+            listed.filter(is_orphan).partition(|meta| is_of_manifest(&meta.name));
+        let originals = older.iter().filter(|meta| matches!(meta.name, ObjectName::Manifest(..)));
+        if !older_may_stay(repository, older.len(), originals.map(|meta| meta.bytes).sum()) {
+            orphans.extend(older);
         }
+        summary.orphans_deleted = orphans.len() as u64;
+        summary.orphan_bytes_deleted = orphans.iter().map(|meta| meta.bytes).sum();
         summary
     }
+}
+
+fn is_of_manifest(name: &ObjectName) -> bool {
+    matches!(name, ObjectName::Manifest(..) | ObjectName::Copy(Original::Manifest(..)))
 }

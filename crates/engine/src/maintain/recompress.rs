@@ -68,17 +68,24 @@ pub(super) fn recompress(
 
 /// Tells whether a series has containers that are to be recompressed.
 pub(super) fn is_due(manifest: &Manifest, asked: Recompression) -> bool {
-    asked.bytes_max > 0 && manifest.containers.iter().any(|record| record.level < asked.level)
+    asked.bytes_max > 0 && !candidates(manifest, asked).is_empty()
+}
+
+/// Containers that may be recompressed, those first that the last snapshot does not need.
+fn candidates(manifest: &Manifest, asked: Recompression) -> Vec<&ContainerRecord> {
+    let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
+    let below = manifest.containers.iter().filter(|record| record.level < asked.level);
+    let mut found: Vec<_> = below.map(|record| ((record.answers_for_any(&last), record.id), record)).collect();
+    found.retain(|((is_of_last, _), _)| !(*is_of_last && asked.only_when_idle));
+    found.sort_by_key(|(rank, _)| *rank);
+    found.into_iter().map(|(_, record)| record).collect()
 }
 
 /// The containers whose turn it is, in their order; the bytes asked for are lowered by theirs. The first is taken even
 /// if it alone has more: else a small number of bytes would never do anything.
 fn due(manifest: &Manifest, asked: &mut Recompression) -> Vec<ContainerId> {
-    let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
-    let mut due: Vec<_> = manifest.containers.iter().filter(|record| record.level < asked.level).collect();
-    due.sort_by_cached_key(|record| (record.answers_for_any(&last), record.id));
     let mut ids = Vec::new();
-    for record in due {
+    for record in candidates(manifest, *asked) {
         if asked.bytes_max == 0 || (record.object_bytes > asked.bytes_max && !ids.is_empty()) {
             break;
         }

@@ -3,15 +3,18 @@
 use crate::common::log::Log;
 use crate::common::ruin::containers_of;
 use crate::common::scene::Scene;
-use crate::common::{PASSWORD, heard_by, noise, resources, text};
+use crate::common::{PASSWORD, Sandbox, heard_by, noise, resources, text};
 use siltstone_engine::Notice;
 use siltstone_engine::check::ReadData;
 use siltstone_engine::maintain::{self, MaintainOptions, MaintainSummary, Recompression};
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Damage, NameKind, Recorder};
+use siltstone_store::storage::{Damage, NameKind, Recorder, SimulatedRemote};
 use std::sync::Arc;
+
+/// Memory in which an idle run recompresses, bytes.
+const ENOUGH: u64 = 512 << 20;
 
 /// Versions of a text and of noise: what was edited is a delta, what was written anew is whole and old.
 fn history() -> Scene {
@@ -107,6 +110,53 @@ fn a_budget_takes_what_only_old_snapshots_need_first_and_the_rest_follows() {
     assert_eq!(rest.recompressed, open.len() as u64);
     assert_eq!(recompress(&scene, Recompression::all_at(12).with_bytes_max(1)), MaintainSummary::default());
     scene.assert_sound(&scene.disk, "both");
+}
+
+#[test]
+fn a_run_with_nothing_else_to_do_takes_what_only_old_snapshots_need() {
+    let mut scene = history();
+    let last = |manifest: &Manifest| manifest.necessary(manifest.snapshots().len() - 1);
+    let before = manifest(&scene);
+    let needed = last(&before);
+    let (open, old): (Vec<_>, Vec<_>) =
+        before.containers.iter().cloned().partition(|record| !record.numbers().is_disjoint(&needed));
+    let run = |scene: &Scene, memory_bytes: u64| {
+        let (options, resources) = (options(scene, Recompression::when_idle()), resources());
+        let resources = resources.with_memory_bytes(memory_bytes);
+        maintain::maintain(&scene.sandbox.repository(), &options, &resources).expect("maintenance")
+    };
+    assert_eq!(run(&scene, 200 << 20), MaintainSummary::default(), "there is no memory for it");
+
+    assert_eq!(run(&scene, ENOUGH).recompressed, old.len() as u64);
+    let after = manifest(&scene);
+    assert!(open.iter().all(|record| after.containers.contains(record)), "they stay as they are");
+    assert!(old.iter().all(|record| !after.containers.contains(record)));
+    assert_eq!(run(&scene, ENOUGH), MaintainSummary::default());
+
+    scene.migrate = false;
+    scene.sandbox.write("anew", &text(30, 200_000));
+    scene.backup();
+    let busy = run(&scene, ENOUGH);
+    assert!(busy.settled > 0 && busy.recompressed == 0, "{busy:?}");
+    assert!(run(&scene, ENOUGH).recompressed > 0, "what the last one left");
+    scene.assert_sound(&scene.disk, "idle runs");
+}
+
+#[test]
+fn a_run_with_nothing_else_to_do_takes_nothing_at_a_distance() {
+    let sandbox = Sandbox::on(Arc::new(SimulatedRemote::new()));
+    for seed in 0..2 {
+        sandbox.write("anew", &text(seed, 200_000));
+        sandbox.backup();
+    }
+    let (repository, resources) = (sandbox.repository(), resources().with_memory_bytes(ENOUGH));
+    let maintain = |recompression: Recompression| {
+        let options = sandbox.migrate_options().with_recompression(Some(recompression));
+        maintain::maintain(&repository, &options, &resources).expect("maintenance")
+    };
+    maintain(Recompression::when_idle());
+    assert_eq!(maintain(Recompression::when_idle()), MaintainSummary::default());
+    assert!(maintain(Recompression::all_at(12)).recompressed > 0, "there is something to take");
 }
 
 #[test]

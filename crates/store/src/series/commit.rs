@@ -202,7 +202,7 @@ impl Committed {
         let is_due = match older {
             _ if repository.is_near() => true,
             Older::Stay => false,
-            Older::GoIfMany => !parts.is_empty() || !self.is_little_older(repository),
+            Older::GoIfMany => !parts.is_empty() || !older_may_stay(repository, self.older.len(), self.older_bytes),
             Older::Go => true,
         };
         let removes = !objects.is_empty() && repository.may_delete() && is_due;
@@ -212,11 +212,12 @@ impl Committed {
         }
         Ok(removes)
     }
+}
 
-    /// Tells whether older manifests are so few and small that a later run may remove them: at a distance a request
-    /// takes longer than they are worth. Where the master key was changed, what the one before opens does not wait.
-    fn is_little_older(&self, repository: &Repository) -> bool {
-        let is_little = self.older.len() <= OLDER_OBJECTS_MAX && self.older_bytes <= OLDER_BYTES_MAX;
-        is_little && repository.keys().epoch() == Epoch::FIRST
-    }
+/// Tells whether objects of manifests before the predecessor, copies among them, whose originals have so many bytes,
+/// are so few and small that a later run may remove them: at a distance a request takes longer than they are worth.
+/// Where the master key was changed, what the one before opens does not wait.
+pub fn older_may_stay(repository: &Repository, objects: usize, bytes: u64) -> bool {
+    let is_little = objects <= OLDER_OBJECTS_MAX && bytes <= OLDER_BYTES_MAX;
+    is_little && !repository.is_near() && repository.keys().epoch() == Epoch::FIRST
 }

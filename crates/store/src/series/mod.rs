@@ -21,6 +21,7 @@ mod request;
 mod reserve;
 mod summary;
 
+pub use commit::older_may_stay;
 pub use loans::{Loan, claimed_chunks, loan_chunks, manifests_of_commit};
 pub use newest::{
     StoredManifest, lost_containers, manifest_faults, newest_manifest, parts_kept, parts_named, refuse_lost_history,
