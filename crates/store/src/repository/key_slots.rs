@@ -42,7 +42,7 @@ pub struct Rotation {
 /// Tells whether this master key is the newest of the repository.
 ///
 /// # Errors
-/// As [`find`], and damage of the record.
+/// As [`find`](super::find), and damage of the record.
 pub fn check_recovery(storage: &dyn Storage, key: &RecoveryKey) -> Result<bool, StoreError> {
     let keys = RepositoryKeys::derive(&key.master, key.repository);
     match Newest::find(storage)?.open(storage, &keys) {
