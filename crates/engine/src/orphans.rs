@@ -1,30 +1,37 @@
 //! Orphans: objects of a series that no manifest needs, left by a writer that was interrupted or may not delete.
 
 use siltstone_store::manifest::Manifest;
-use siltstone_store::storage::{ObjectName, Original};
-use std::collections::HashSet;
+use siltstone_store::repository::Repository;
+use siltstone_store::series::older_may_stay;
+use siltstone_store::storage::{ObjectMeta, ObjectName, Original};
 
-/// Objects that a series needs, as its newest manifest tells.
-pub(crate) struct Needed {
-    newest: u64,
-    named: HashSet<ObjectName>,
-}
-
-impl Needed {
-    /// Returns what this manifest, the newest of its series, needs.
-    pub(crate) fn by(manifest: &Manifest) -> Self {
-        Self { newest: manifest.sequence, named: manifest.named_objects() }
-    }
-
-    /// Tells whether a container or its parity is named by no manifest, or a manifest is older than the predecessor of
-    /// the newest. Of other objects, parts of manifests among them, it tells nothing.
-    pub(crate) fn is_orphan(&self, name: &ObjectName) -> bool {
-        match name {
-            ObjectName::Container(..) | ObjectName::Parity(..) => !self.named.contains(name),
-            ObjectName::Manifest(_, sequence) | ObjectName::Copy(Original::Manifest(_, sequence)) => {
-                sequence + 1 < self.newest
+/// Returns those of a series' objects that its newest manifest does not need: containers and parity that it does not
+/// name, and manifests older than its predecessor. A few of these are no orphans at a distance, where commits leave
+/// them to a later run. Of other objects, parts of manifests among them, it tells nothing.
+pub(crate) fn orphans_among<'l>(
+    repository: &Repository,
+    manifest: &Manifest,
+    listed: &'l [ObjectMeta],
+) -> Vec<&'l ObjectMeta> {
+    let named = manifest.named_objects();
+    let (mut orphans, mut older, mut older_bytes) = (Vec::new(), Vec::new(), 0);
+    for meta in listed {
+        match meta.name {
+            ObjectName::Container(..) | ObjectName::Parity(..) if !named.contains(&meta.name) => orphans.push(meta),
+            ObjectName::Manifest(_, sequence) if is_older(sequence, manifest) => {
+                older.push(meta);
+                older_bytes += meta.bytes;
             }
-            _ => false,
+            ObjectName::Copy(Original::Manifest(_, sequence)) if is_older(sequence, manifest) => older.push(meta),
+            _ => {}
         }
     }
+    if !older_may_stay(repository, older.len(), older_bytes) {
+        orphans.append(&mut older);
+    }
+    orphans
+}
+
+fn is_older(sequence: u64, newest: &Manifest) -> bool {
+    sequence.saturating_add(1) < newest.sequence
 }

@@ -199,17 +199,18 @@ struct Verbs {
     encoded: &'static str,
     /// Where it begins a sentence.
     deleted_alone: &'static str,
+    /// Where it begins a sentence.
+    encoded_alone: &'static str,
 }
 
 impl Verbs {
     fn of(is_dry_run: bool) -> Self {
-        if is_dry_run {
-            let (wrote, deleted, deleted_alone) = ("write", "delete", "would delete");
-            Self { removed: "would remove", settled: "would settle", wrote, deleted, encoded: "encode", deleted_alone }
+        let [removed, settled, wrote, deleted, encoded, deleted_alone, encoded_alone] = if is_dry_run {
+            ["would remove", "would settle", "write", "delete", "encode", "would delete", "would encode"]
         } else {
-            let (wrote, deleted, deleted_alone) = ("wrote", "deleted", "deleted");
-            Self { removed: "removed", settled: "settled", wrote, deleted, encoded: "encoded", deleted_alone }
-        }
+            ["removed", "settled", "wrote", "deleted", "encoded", "deleted", "encoded"]
+        };
+        Self { removed, settled, wrote, deleted, encoded, deleted_alone, encoded_alone }
     }
 }
 
@@ -224,6 +225,11 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
     let MaintainSummary { settled, deltas_kept, ghosts_eliminated, .. } = summary;
     let (written, gone) = (size(summary.bytes_written), size(summary.bytes_deleted));
     let Verbs { removed, settled: settle, wrote, deleted, encoded: encode, .. } = verbs;
+    let recompressed = counted(summary.recompressed, "container");
+    let others = [summary.ended, *settled, *deltas_kept, *ghosts_eliminated, summary.passed_over];
+    if summary.recompressed > 0 && others == [0; 5] && swept.is_empty() {
+        return format!("{} {recompressed} once more: {wrote} {written}, {deleted} {gone}", verbs.encoded_alone);
+    }
     let eliminated = match ghosts_eliminated {
         0 => String::new(),
         eliminated => format!(", eliminated {} that only deltas needed", counted(*eliminated, "chunk")),
@@ -234,7 +240,7 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
     };
     let recompressed = match summary.recompressed {
         0 => String::new(),
-        recompressed => format!(", {encode} {} once more", counted(recompressed, "container")),
+        _ => format!(", {encode} {recompressed} once more"),
     };
     let passed_over = match summary.passed_over {
         0 => String::new(),
@@ -292,6 +298,9 @@ mod tests {
         let recompressed = MaintainSummary { recompressed: 2, passed_over: 1, ..settled };
         let line = told(&recompressed);
         assert!(line.contains(", encoded 2 containers once more; left as it is what could not be read"), "{line}");
+        let idle = MaintainSummary { recompressed: 1, bytes_deleted: 2048, ..MaintainSummary::default() };
+        assert_eq!(told(&idle), "encoded 1 container once more: wrote 0 B, deleted 2.000 KiB");
+        assert_eq!(text(&idle, &Verbs::of(true)), "would encode 1 container once more: write 0 B, delete 2.000 KiB");
         let swept = MaintainSummary { orphans_deleted: 3, orphan_bytes_deleted: 1024, ..MaintainSummary::default() };
         let expected = "deleted 3 objects (1.000 KiB) left by a run that was interrupted or may not delete";
         assert_eq!(told(&swept), expected);

@@ -4,7 +4,7 @@
 //! Indexes only, and only of containers with deltas. Memory: 8 bytes for each pair of a region delta and a region delta
 //! it needs.
 
-use super::{ContainerDamage, Cost, SeriesCheck, answered};
+use super::series::{ContainerDamage, Cost, SeriesCheck, answered};
 use crate::bases::RegionGraph;
 use crate::chunks::{Address, ChunkSource};
 use siltstone_store::StoreError;

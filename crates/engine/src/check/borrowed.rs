@@ -4,7 +4,10 @@
 //! The containers of a lender are looked at once, when the lender is checked. Its damage is then translated into the
 //! numbers of each series that borrows of it.
 
-use super::{CheckReport, Checked, ContainerDamage, Cost, Finding, Help, Learnt, SeriesCheck, findings_of};
+use super::Checked;
+use super::help::Help;
+use super::report::{CheckReport, Finding};
+use super::series::{ContainerDamage, Cost, Learnt, SeriesCheck, findings_of};
 use crate::EngineError;
 use crate::borrowed::{answered_by, numbers, numbers_there, read_loan, runs_of, translated};
 use roaring::RoaringTreemap;

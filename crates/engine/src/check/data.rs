@@ -4,7 +4,8 @@
 //! containers are taken in groups, so that the plan stays small; bases that several groups need are read for each.
 
 use super::read_log::ReadLog;
-use super::{CheckReport, ContainerDamage, Cost, SeriesCheck, answered};
+use super::report::CheckReport;
+use super::series::{ContainerDamage, Cost, SeriesCheck, answered};
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource};
 use crate::decode::{

@@ -4,7 +4,9 @@
 //! Recorded are the chunks that are lost where they lie, not those that merely hang on them: these are whole again with
 //! their bases. What was read and is sound is taken out of the record. Nothing is committed where nothing is new.
 
-use super::{CheckOptions, DamageRecord, Learnt, RecordOutcome};
+use super::options::CheckOptions;
+use super::report::{DamageRecord, RecordOutcome};
+use super::series::Learnt;
 use crate::lease::{Purpose, acquire, now};
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;

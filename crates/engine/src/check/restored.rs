@@ -3,7 +3,8 @@
 //!
 //! It goes the way a restore goes, from the snapshot's root over catalog and recipe to the bytes, and needs no room.
 
-use super::{Finding, Learnt, SeriesCheck};
+use super::report::Finding;
+use super::series::{Learnt, SeriesCheck};
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource, Probe};
 use crate::setters::setters;

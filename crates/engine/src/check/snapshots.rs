@@ -1,6 +1,7 @@
 //! Checks that the snapshots of a series need the chunks that their manifest says.
 
-use super::{Finding, SeriesCheck};
+use super::report::Finding;
+use super::series::SeriesCheck;
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource, Probe};
 use roaring::RoaringTreemap;

@@ -3,11 +3,10 @@
 
 use super::options::MaintainSummary;
 use crate::lease::is_dead;
-use crate::orphans::Needed;
+use crate::orphans::orphans_among;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::series::older_may_stay;
-use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original};
+use siltstone_store::storage::{Listing, ObjectMeta};
 use siltstone_store::{SeriesId, StoreError};
 use std::collections::HashMap;
 
@@ -30,29 +29,18 @@ impl Listed {
     }
 
     /// Counts what lies in a series that nobody needs, as a summary of its removal. While a writer has the lease,
-    /// unless it is known to be dead, that may be its work; and all of a later lease may be another's. Older manifests
-    /// that commits at a distance leave behind them, a few at a time, are nothing to be removed.
+    /// unless it is known to be dead, that may be its work; and all of a later lease may be another's.
     pub(super) fn orphans(&self, repository: &Repository, manifest: &Manifest) -> MaintainSummary {
         let (series, sequence) = (manifest.series, manifest.sequence);
         let mut summary = MaintainSummary::default();
         if manifest.lease.as_ref().is_some_and(|lease| !is_dead(&lease.holder)) {
             return summary;
         }
-        let needed = Needed::by(manifest);
-        let listed = self.0.get(&series).into_iter().flatten();
-        let is_orphan = |meta: &&ObjectMeta| meta.name.is_of(series, sequence) && needed.is_orphan(&meta.name);
-        let (older, mut orphans): (Vec<&ObjectMeta>, Vec<_>) =
-            listed.filter(is_orphan).partition(|meta| is_of_manifest(&meta.name));
-        let originals = older.iter().filter(|meta| matches!(meta.name, ObjectName::Manifest(..)));
-        if !older_may_stay(repository, older.len(), originals.map(|meta| meta.bytes).sum()) {
-            orphans.extend(older);
-        }
+        let listed = self.0.get(&series).into_iter().flatten().filter(|meta| meta.name.is_of(series, sequence));
+        let listed: Vec<ObjectMeta> = listed.copied().collect();
+        let orphans = orphans_among(repository, manifest, &listed);
         summary.orphans_deleted = orphans.len() as u64;
         summary.orphan_bytes_deleted = orphans.iter().map(|meta| meta.bytes).sum();
         summary
     }
-}
-
-fn is_of_manifest(name: &ObjectName) -> bool {
-    matches!(name, ObjectName::Manifest(..) | ObjectName::Copy(Original::Manifest(..)))
 }
