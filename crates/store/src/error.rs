@@ -217,8 +217,20 @@ pub enum StoreError {
         reason: String,
     },
 
+    /// The place contradicts itself: it lists an object, and says that it is not there when it is read.
+    #[error(
+        "{location} lists {object} or its copy, and says that neither is there when they are read: a part of the place \
+         is most likely away; look after it, and run again, before anything is repaired"
+    )]
+    ListedAndMissing {
+        /// The object's name.
+        object: String,
+        /// The repository's place.
+        location: String,
+    },
+
     /// The newest manifest of a series cannot be read; other series are not concerned.
-    #[error("the series {series} cannot be read: {source}; 'silt repair' shows what can be saved")]
+    #[error("the series {series} cannot be read: {source}{}", way_to_save(source))]
     UnreadableSeries {
         /// The series' name in quotation marks, or its id where the name is not known.
         series: String,
@@ -342,6 +354,14 @@ fn told_untried(untried: usize) -> String {
     }
 }
 
+/// Words on what helps a series that cannot be read.
+fn way_to_save(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::ListedAndMissing { .. } => "",
+        _ => "; 'silt repair' shows what can be saved",
+    }
+}
+
 impl StoreError {
     /// [`StoreError::Damaged`], from whatever names the object.
     pub fn damaged(object: &(impl fmt::Display + ?Sized), part: impl Into<String>, reason: impl Into<String>) -> Self {
@@ -454,6 +474,7 @@ impl StoreError {
             | Self::LostManifest { .. }
             | Self::LostCommits { .. }
             | Self::LostSeries { .. }
+            | Self::ListedAndMissing { .. }
             | Self::UnreadableSeries { .. } => true,
             Self::Shared(error) => error.is_damage(),
             Self::Storage(error) => {

@@ -90,7 +90,12 @@ fn read_newest<T>(repository: &Repository, series: SeriesId, read: ReadNumbered<
             return Ok(None);
         };
         match read(repository, series, sequence) {
+            // Superseded since it was listed.
             Err(error) if error.is_not_found() && attempt < READ_ATTEMPTS_MAX => attempt += 1,
+            Err(error) if error.is_not_found() => {
+                let object = ObjectName::Manifest(series, sequence).to_string();
+                return Err(StoreError::ListedAndMissing { object, location: repository.storage().location() });
+            }
             other => return other.map(Some),
         }
     }

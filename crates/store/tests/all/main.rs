@@ -7,6 +7,7 @@ mod interleavings;
 mod keys_at_once;
 mod large_manifest;
 mod lease;
+mod listed_and_missing;
 mod renewals;
 mod unknown_outcomes;
 mod write_only;
