@@ -1,5 +1,6 @@
 //! Distance: a server of this machine as if it were far away. Bytes wait half a round trip in each direction, a new
-//! connection a whole one, and requests and bytes are counted. Bandwidth is not limited. The way may be cut, for a time.
+//! connection a whole one, and requests and bytes are counted. Bandwidth is not limited. The way may be cut for a
+//! time.
 
 use anyhow::Result;
 use std::collections::BTreeMap;

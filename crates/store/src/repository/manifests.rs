@@ -1,5 +1,5 @@
-//! The series of the repository and their newest manifests: listed, read and remembered, so that a command at a distance
-//! asks for each once.
+//! The series of the repository and their newest manifests: listed, read and remembered, so that a command at a
+//! distance asks for each once.
 
 use super::Repository;
 use crate::manifest::Manifest;
