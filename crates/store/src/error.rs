@@ -356,10 +356,7 @@ fn told_untried(untried: usize) -> String {
 
 /// Words on what helps a series that cannot be read.
 fn way_to_save(error: &StoreError) -> &'static str {
-    match error {
-        StoreError::ListedAndMissing { .. } => "",
-        _ => "; 'silt repair' shows what can be saved",
-    }
+    if error.is_contradiction_of_place() { "" } else { "; 'silt repair' shows what can be saved" }
 }
 
 impl StoreError {
@@ -401,10 +398,25 @@ impl StoreError {
 
     /// Tells whether the object asked for is not there.
     pub fn is_not_found(&self) -> bool {
+        self.missing().is_some()
+    }
+
+    /// Returns the object that was asked for, if it is not there.
+    pub fn missing(&self) -> Option<&ObjectName> {
         match self {
-            Self::Storage(error) => error.is_not_found(),
-            Self::Shared(error) => error.is_not_found(),
-            Self::UnreadableSeries { source, .. } => source.is_not_found(),
+            Self::Storage(StorageError::NotFound { name }) => Some(name),
+            Self::Shared(error) => error.missing(),
+            Self::UnreadableSeries { source, .. } => source.missing(),
+            _ => None,
+        }
+    }
+
+    /// Tells whether the place contradicts itself ([`StoreError::ListedAndMissing`]): most likely a part of it is away.
+    pub fn is_contradiction_of_place(&self) -> bool {
+        match self {
+            Self::ListedAndMissing { .. } => true,
+            Self::Shared(error) => error.is_contradiction_of_place(),
+            Self::UnreadableSeries { source, .. } => source.is_contradiction_of_place(),
             _ => false,
         }
     }

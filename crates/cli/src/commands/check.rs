@@ -195,6 +195,7 @@ fn command(help: Help) -> &'static str {
         Help::AcceptRollback => "--accept-rollback",
         Help::NewSeries => "silt backup --series",
         Help::NewerProgram => "a newer silt",
+        Help::LookAfterPlace => "silt check",
     }
 }
 
@@ -218,6 +219,9 @@ fn advice(findings: &[Finding]) -> Vec<String> {
             Help::KeyAdd => format!("nothing brings back {count} key slots: their users need new ones, by '{command}'"),
             Help::AcceptRollback => format!("{count} series are gone: {command} goes on without them"),
             Help::NewerProgram => format!("{command} reads {count} of these; nothing is known to be wrong with them"),
+            Help::LookAfterPlace => format!(
+                "look after the place first, and run '{command}' again: it lists what {count} of these say is missing"
+            ),
             Help::NewSeries => {
                 format!("'{command} NAME' begins a new series beside one that contradicts itself; {count} of these")
             }

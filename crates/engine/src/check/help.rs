@@ -21,6 +21,8 @@ pub enum Help {
     NewSeries,
     /// A newer `silt`: what is of a format that this one does not know is sound for all that is known.
     NewerProgram,
+    /// A look after the place, and `silt check` again: it lists what it says is missing.
+    LookAfterPlace,
 }
 
 impl Help {
@@ -29,6 +31,7 @@ impl Help {
         match error {
             StoreError::LostSeries { .. } if !has_containers => Self::AcceptRollback,
             error if error.is_of_newer_format() => Self::NewerProgram,
+            error if error.is_contradiction_of_place() => Self::LookAfterPlace,
             _ => Self::Repair,
         }
     }

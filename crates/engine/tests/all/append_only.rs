@@ -8,72 +8,37 @@ use siltstone_engine::check::{self, CheckOptions, ReadData};
 use siltstone_engine::maintain;
 use siltstone_engine::repair::{self, RepairOptions};
 use siltstone_engine::{EngineError, Notice};
+use siltstone_store::StoreError;
 use siltstone_store::storage::{
-    Capabilities, Damage, Latency, Listing, ObjectMeta, ObjectName, Recorder, SimulatedDisk, Storage, StorageError,
+    Call, Capabilities, Damage, Fate, Interposed, Latency, Listing, ObjectName, Recorder, SimulatedDisk, Storage,
 };
-use siltstone_store::{SeriesId, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A disk as a client sees it that may only add objects of series. What it may not do must not even be tried.
-#[derive(Debug)]
-pub(crate) struct AddOnly(pub(crate) SimulatedDisk);
-
-fn require_series(name: &ObjectName) {
-    assert!(name.series().is_some(), "{name} is written without the right to");
-}
-
-impl Storage for AddOnly {
-    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        self.0.read(name, bytes_max)
-    }
-
-    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        self.0.read_range(name, offset, length)
-    }
-
-    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        require_series(name);
-        self.0.put(name, bytes)
-    }
-
-    fn barrier(&self) -> Result<(), StorageError> {
-        self.0.barrier()
-    }
-
-    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        require_series(name);
-        self.0.create(name, bytes)
-    }
-
-    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        assert!(matches!(name, ObjectName::Renewal(..)), "{name} is deleted without the right to");
-        self.0.delete(name)
-    }
-
-    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        self.0.list(what)
-    }
-
-    fn remove_unfinished(&self, _: SeriesId, _: u64) -> Result<u64, StorageError> {
-        Ok(0)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        let distant = Capabilities::default().with_reserve(false).with_native_create(true);
-        distant.with_latency(Latency::Network).with_deletes(false).with_amends(false)
-    }
-
-    fn location(&self) -> String {
-        self.0.location()
-    }
+pub(crate) fn add_only(disk: SimulatedDisk) -> Interposed<SimulatedDisk> {
+    let distant = Capabilities::default().with_reserve(false).with_native_create(true);
+    let capabilities = distant.with_latency(Latency::Network).with_deletes(false).with_amends(false);
+    let judge = |call: Call<'_>| {
+        match call {
+            Call::Put(name) | Call::Create(name) => {
+                assert!(name.series().is_some(), "{name} is written without the right to");
+            }
+            Call::Delete(name) => {
+                assert!(matches!(name, ObjectName::Renewal(..)), "{name} is deleted without the right to");
+            }
+            _ => {}
+        }
+        Fate::Made
+    };
+    Interposed::new(disk, judge).with_capabilities(capabilities)
 }
 
 /// A client that may only add, and whoever may do all, at the same disk and source.
 fn client_and_keeper() -> (SimulatedDisk, Sandbox, Sandbox) {
     let disk = SimulatedDisk::new();
     let keeper = Sandbox::on(Arc::new(disk.clone()));
-    (disk.clone(), keeper.at(AddOnly(disk)), keeper)
+    (disk.clone(), keeper.at(add_only(disk)), keeper)
 }
 
 fn names(disk: &SimulatedDisk, what: Listing) -> Vec<ObjectName> {
@@ -111,7 +76,7 @@ fn backups_are_whole_and_the_rest_is_done_by_who_may_delete() {
 #[test]
 fn later_backups_list_no_containers() {
     let (disk, client, _) = client_and_keeper();
-    let recorder = Arc::new(Recorder::new(AddOnly(disk)));
+    let recorder = Arc::new(Recorder::new(add_only(disk)));
     write(&client, 0);
     client.backup();
     write(&client, 1);

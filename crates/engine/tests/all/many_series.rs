@@ -5,12 +5,9 @@ use siltstone_engine::backup::{self, Source};
 use siltstone_engine::forget;
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::SeriesId;
-use siltstone_store::storage::{
-    Capabilities, Listing, ObjectMeta, ObjectName, ReadRequest, SimulatedRemote, Storage, StorageError,
-};
+use siltstone_store::storage::{Call, Fate, Interposed, Listing, SimulatedRemote, StorageError};
 use std::collections::BTreeSet;
 use std::io::Cursor;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -18,11 +15,9 @@ const SERIES: usize = 3;
 /// A listing that nobody joins fails after this long; one that is joined waits for no time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A place that answers the first listing of the manifests of each series once all are asked for.
+/// The series whose manifests are asked for, while the first listing of each waits for all of them.
 #[derive(Debug, Default)]
 struct Meeting {
-    place: SimulatedRemote,
-    /// The series asked for, while the place is waiting for all of them.
     met: Mutex<Option<BTreeSet<SeriesId>>>,
     changed: Condvar,
 }
@@ -32,76 +27,28 @@ impl Meeting {
         *self.met.lock().expect("a lock") = Some(BTreeSet::new());
     }
 
-    fn meet(&self, series: SeriesId) -> Result<(), StorageError> {
+    fn meet(&self, series: SeriesId) -> Fate {
         let mut met = self.met.lock().expect("a lock");
-        let Some(asked) = met.as_mut() else { return Ok(()) };
+        let Some(asked) = met.as_mut() else { return Fate::Made };
         asked.insert(series);
         self.changed.notify_all();
         let is_alone = |met: &mut Option<BTreeSet<SeriesId>>| met.as_ref().is_some_and(|met| met.len() < SERIES);
         let is_over = self.changed.wait_timeout_while(met, PATIENCE, is_alone).expect("a lock").1.timed_out();
         let source = std::io::ErrorKind::TimedOut.into();
         let alone = || StorageError::Io { operation: "list", name: format!("series {series}, alone"), source };
-        if is_over { Err(alone()) } else { Ok(()) }
-    }
-}
-
-impl Storage for Meeting {
-    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        self.place.read(name, bytes_max)
-    }
-
-    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        self.place.read_range(name, offset, length)
-    }
-
-    fn read_many(
-        &self,
-        requests: &[ReadRequest],
-        answer: &mut dyn FnMut(usize, Result<Vec<u8>, StorageError>) -> ControlFlow<()>,
-    ) {
-        self.place.read_many(requests, answer);
-    }
-
-    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.place.put(name, bytes)
-    }
-
-    fn barrier(&self) -> Result<(), StorageError> {
-        Ok(())
-    }
-
-    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.place.create(name, bytes)
-    }
-
-    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        self.place.delete(name)
-    }
-
-    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        if let Listing::Manifests(series) = what {
-            self.meet(series)?;
-        }
-        self.place.list(what)
-    }
-
-    fn remove_unfinished(&self, _: SeriesId, _: u64) -> Result<u64, StorageError> {
-        Ok(0)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.place.capabilities()
-    }
-
-    fn location(&self) -> String {
-        self.place.location()
+        if is_over { Fate::Refused(alone()) } else { Fate::Made }
     }
 }
 
 #[test]
 fn forgetting_and_its_dry_run_ask_for_several_series_at_once() {
-    let place = Arc::new(Meeting::default());
-    let sandbox = Sandbox::on(place.clone());
+    let meeting = Arc::new(Meeting::default());
+    let met = Arc::clone(&meeting);
+    let place = Interposed::new(SimulatedRemote::new(), move |call| match call {
+        Call::List(Listing::Manifests(series)) => met.meet(series),
+        _ => Fate::Made,
+    });
+    let sandbox = Sandbox::on(Arc::new(place));
     for version in 0..2 {
         for number in 0..SERIES {
             let content = noise((10 * version + number) as u64, 20_000);
@@ -115,7 +62,7 @@ fn forgetting_and_its_dry_run_ask_for_several_series_at_once() {
     let older: Vec<_> = views.iter().filter(|view| view.position == 0).map(SnapshotView::key).collect();
     assert_eq!(older.len(), SERIES);
     let forget = |dry_run: bool| {
-        place.begin();
+        meeting.begin();
         let options = sandbox.forget_options(dry_run);
         forget::forget(&repository, &older, &options, &resources()).expect("forgetting")
     };

@@ -9,7 +9,7 @@
 //!
 //! `SILTSTONE_MODEL_CASES=500 cargo test -p siltstone-engine --test all model::` runs for longer.
 
-use crate::common::guarded::Refusing;
+use crate::common::guarded::refusing_after;
 use crate::common::policy::CHUNK_BY_CHUNK;
 use crate::common::{self, Sandbox, resources, tree};
 use crate::edit::{Edit, Text, any_edits};
@@ -281,7 +281,7 @@ impl Model {
     fn back_up(&mut self, series: usize, options: &BackupOptions, resources: Resources, loans: u32) {
         let resources = resources.with_observer(Arc::new(NoNotSettled));
         let source = self.source(series);
-        let storage = Refusing::after(loans, NameKind::Loan, self.disk.clone());
+        let storage = refusing_after(loans, NameKind::Loan, self.disk.clone());
         let repository = self.sandbox.at(storage).repository();
         let backed_up = backup::backup(&repository, Source::Paths(vec![source.clone()]), options, &resources);
         if loans < u32::MAX && backed_up.is_err() {

@@ -7,73 +7,25 @@ use siltstone_engine::check::{self, CheckOptions, ReadData};
 use siltstone_engine::dump::{self, Archive};
 use siltstone_engine::snapshots::SnapshotFilter;
 use siltstone_engine::{browse, maintain, restore, stats};
+use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Damage, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
-use siltstone_store::{SeriesId, SnapshotId};
-use std::fmt;
+use siltstone_store::storage::{Call, Damage, Deed, Fate, Interposed, Listing, ObjectName, SimulatedDisk, Storage};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
-type Deed = Box<dyn FnOnce() + Send>;
+/// Something that happens meanwhile.
+type Act = Box<dyn FnOnce() + Send>;
 
-/// A disk on which something happens right before the `nth` look at a container.
-struct Meddled {
-    disk: SimulatedDisk,
-    deed: Mutex<(u64, Option<Deed>)>,
-}
-
-impl Meddled {
-    fn before_container_read(&self) {
-        let mut deed = self.deed.lock().expect("sound");
-        let due = deed.0 == 0;
-        deed.0 = deed.0.saturating_sub(1);
-        let act = if due { deed.1.take() } else { None };
-        drop(deed);
-        if let Some(act) = act {
-            act();
+/// A disk each look at a container of which is a step to the deed.
+fn before_each_look(disk: SimulatedDisk, deed: &Arc<Deed>) -> Arc<dyn Storage> {
+    let deed = Arc::clone(deed);
+    Arc::new(Interposed::new(disk, move |call| {
+        if matches!(call, Call::Read(ObjectName::Container(..))) {
+            deed.step();
         }
-    }
-}
-
-impl fmt::Debug for Meddled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Meddled")
-    }
-}
-
-impl Storage for Meddled {
-    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        if matches!(name, ObjectName::Container(..)) {
-            self.before_container_read();
-        }
-        self.disk.read(name, bytes_max)
-    }
-    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        self.before_container_read();
-        self.disk.read_range(name, offset, length)
-    }
-    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.disk.put(name, bytes)
-    }
-    fn barrier(&self) -> Result<(), StorageError> {
-        self.disk.barrier()
-    }
-    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.disk.create(name, bytes)
-    }
-    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        self.disk.delete(name)
-    }
-    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        self.disk.list(what)
-    }
-    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
-        self.disk.remove_unfinished(series, lease_last)
-    }
-    fn location(&self) -> String {
-        self.disk.location()
-    }
+        Fate::Made
+    }))
 }
 
 /// Three snapshots that share containers, none of them migrated; forgetting the first two rewrites what the last needs.
@@ -115,16 +67,15 @@ fn beside_a_forget(reader: impl Fn(&Repository, &Sandbox, SnapshotId)) {
     );
 }
 
-/// Runs `reader` on a copy of the disk with what `deed_on` it does done before each of its looks at a container in
+/// Runs `reader` on a copy of the disk with what `act_on` it does done before each of its looks at a container in
 /// turn, until it ends before that.
-fn beside(sound: &SimulatedDisk, deed_on: &dyn Fn(SimulatedDisk) -> Deed, reader: impl Fn(&Repository)) {
+fn beside(sound: &SimulatedDisk, act_on: &dyn Fn(SimulatedDisk) -> Act, reader: impl Fn(&Repository)) {
     for nth in 0..1000 {
         let disk = sound.crash(SimulatedDisk::ALL_REACHED);
-        let deed = deed_on(disk.clone());
-        let meddled = Arc::new(Meddled { disk, deed: Mutex::new((nth, Some(deed))) });
-        let repository = Repository::open(meddled.clone(), common::PASSWORD).expect("it opens");
+        let deed = Deed::at(nth, act_on(disk.clone()));
+        let repository = Repository::open(before_each_look(disk, &deed), common::PASSWORD).expect("it opens");
         reader(&repository);
-        if meddled.deed.lock().expect("sound").1.is_some() {
+        if !deed.is_done() {
             assert!(nth > 0, "the reader looks at containers");
             return;
         }
@@ -147,7 +98,7 @@ fn readers_beside_a_migration_see_everything() {
         ids.push(sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot"));
         trees.push(tree::read(&sandbox.source()));
     }
-    let migrated = |disk: SimulatedDisk| -> Deed {
+    let migrated = |disk: SimulatedDisk| -> Act {
         let settling = sandbox.at(disk);
         Box::new(move || {
             let options = settling.migrate_options().with_threshold(0.0);
@@ -216,7 +167,7 @@ fn a_restore_of_a_snapshot_being_removed_is_right_or_says_so() {
     std::fs::remove_dir_all(sandbox.source()).expect("removed");
     sandbox.write("another", &noise(999, 30_000));
     backup();
-    let removed = |disk: SimulatedDisk| -> Deed {
+    let removed = |disk: SimulatedDisk| -> Act {
         let forgetful = sandbox.at(disk);
         Box::new(move || {
             let options = forgetful.forget_options(false).with_rewrite_threshold(0.0);

@@ -2,11 +2,12 @@
 //! repair that is cut off anywhere can be done again.
 
 use crate::common::faults::{at_every_write, copy, forget_parity};
+use crate::common::guarded::denying_manifests;
 use crate::common::ruin::{containers_of, manifest_of, ruins_of};
 use crate::common::scene::Scene;
 use crate::common::{self, PASSWORD, noise, resources};
 use siltstone_engine::EngineError;
-use siltstone_engine::check::ReadData;
+use siltstone_engine::check::{Help, ReadData};
 use siltstone_engine::repair::{self, Basis, RepairOptions, RepairPlan, RepairSummary};
 use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
@@ -339,4 +340,20 @@ fn rewritten_snapshots_keep_their_places() {
     try_repair(&scene.disk, &options()).expect("a repair");
     assert_eq!(ids(&scene.disk), before);
     assert_eq!(scene.sandbox.check(ReadData::All).findings, []);
+}
+
+/// A part of the place is away for a while: the advice is to look after it. Whoever repairs all the same, by what is
+/// there, loses nothing when the rest is back.
+#[test]
+fn a_place_that_denies_what_it_lists_is_to_be_looked_after_and_repairing_it_loses_nothing() {
+    let scene = Scene::with_two_snapshots();
+    let away = scene.sandbox.at(denying_manifests(scene.disk.clone()));
+    let findings = away.check(ReadData::None).findings;
+    assert!(!findings.is_empty() && findings.iter().all(|found| found.help == Help::LookAfterPlace), "{findings:?}");
+
+    let plan = repair::plan(&away.repository(), &options(), &resources()).expect("a plan");
+    assert!(plan.series[0].faults[0].contains("look after it"), "{:?}", plan.series[0].faults);
+    let (_, errors) = repair::execute(&away.repository(), plan, &options(), &resources()).expect("a repair");
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_back(&scene, &scene.disk, &scene.ids, "the rest is back");
 }

@@ -1,7 +1,7 @@
 //! Leases of holders that cannot be seen from here: the living are left alone, the dead are taken over without a hand,
 //! and whoever was taken for dead wrongly loses its run and nothing else.
 
-use crate::common::guarded::Refusing;
+use crate::common::guarded::refusing_after;
 use crate::common::scene::Scene;
 use crate::common::{self, PASSWORD, resources, writer};
 use siltstone_engine::backup::{self, Source};
@@ -40,7 +40,7 @@ fn fell_silent(repository: &Repository, renewals: usize) -> SeriesWriter<'_> {
 }
 
 fn silent_disk(disk: &SimulatedDisk, renewals: u32) -> Repository {
-    opened(Refusing::after(renewals, NameKind::Renewal, disk.another_process()), SHORT)
+    opened(refusing_after(renewals, NameKind::Renewal, disk.another_process()), SHORT)
 }
 
 /// Backs the source up without being told to take over, and returns the snapshot with what was noticed.

@@ -1,7 +1,7 @@
 //! Clients that can add backups and read none: their backups are whole to everybody else, and what they hold opens
 //! nothing but the manifests of their series.
 
-use crate::append_only::AddOnly;
+use crate::append_only::add_only;
 use crate::common::log::Log;
 use crate::common::tree::{self, Tree};
 use crate::common::{PASSWORD, Sandbox, label, noise, resources};
@@ -329,7 +329,7 @@ fn a_client_that_may_not_delete_either_adds_and_leaves_the_rest() {
     plant(&pair.keeper);
     for version in 0..3u64 {
         pair.keeper.write("small", &noise(version, 1000));
-        let place = Arc::new(AddOnly(pair.disk.clone()));
+        let place = Arc::new(add_only(pair.disk.clone()));
         let client = Repository::open(place, CLIENT_PASSWORD).expect("the client's key opens");
         let (options, resources) = (pair.options(), resources().with_cache(Some(pair.cache())));
         let source = Source::Paths(vec![pair.keeper.source()]);

@@ -2,7 +2,7 @@
 //! cannot be written.
 
 use crate::common::faults::copy;
-use crate::common::guarded::ReadOnlyDisk;
+use crate::common::guarded::read_only;
 use crate::common::log::Log;
 use crate::common::scene::Scene;
 use crate::common::{self, PASSWORD, resources, writer};
@@ -208,7 +208,7 @@ fn a_clock_set_back_is_told_and_the_last_backup_stays_the_latest() {
 fn a_read_only_repository_can_be_read_and_says_so_when_written() {
     let scene = Scene::with_two_snapshots();
     let before = scene.disk.names();
-    let sandbox = scene.sandbox.at(ReadOnlyDisk(scene.disk.clone()));
+    let sandbox = scene.sandbox.at(read_only(scene.disk.clone()));
     for id in &scene.ids {
         assert_eq!(sandbox.restored(*id), scene.trees[id]);
     }
@@ -234,7 +234,7 @@ fn a_lost_series_is_accepted_where_nothing_can_be_written() {
     for name in manifest_names(&scene.disk) {
         scene.disk.damage(&name, siltstone_store::storage::Damage::Delete);
     }
-    let read_only = scene.sandbox.at(ReadOnlyDisk(scene.disk.clone()));
+    let read_only = scene.sandbox.at(read_only(scene.disk.clone()));
     let accepted = || siltstone_engine::seen::accept_lost_series(&read_only.repository()).expect("accepted");
     assert_eq!(accepted(), [("test".to_owned(), false)]);
     let writable = siltstone_engine::seen::accept_lost_series(&scene.sandbox.repository()).expect("accepted");

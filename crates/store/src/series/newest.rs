@@ -90,15 +90,20 @@ fn read_newest<T>(repository: &Repository, series: SeriesId, read: ReadNumbered<
             return Ok(None);
         };
         match read(repository, series, sequence) {
-            // Superseded since it was listed.
+            // Superseded since it was listed, or not all of it is there.
             Err(error) if error.is_not_found() && attempt < READ_ATTEMPTS_MAX => attempt += 1,
-            Err(error) if error.is_not_found() => {
+            Err(error) if error.missing().is_some_and(is_manifest) => {
                 let object = ObjectName::Manifest(series, sequence).to_string();
                 return Err(StoreError::ListedAndMissing { object, location: repository.storage().location() });
             }
             other => return other.map(Some),
         }
     }
+}
+
+/// True for a manifest's own object and its copy; its parts are in no listing of manifests.
+fn is_manifest(name: &ObjectName) -> bool {
+    matches!(name, ObjectName::Manifest(..) | ObjectName::Copy(Original::Manifest(..)))
 }
 
 /// The manifest of this number, which a listing showed to be the newest; what is the newest now if it is gone since.

@@ -19,6 +19,7 @@ pub mod conformance;
 mod disk;
 mod error;
 mod health;
+mod interposed;
 mod name;
 mod prefetch;
 mod recorder;
@@ -35,6 +36,7 @@ pub use capabilities::{Capabilities, Latency};
 pub use disk::Disk;
 pub use error::StorageError;
 pub use health::WriteHealth;
+pub use interposed::{Call, Deed, Fate, Interposed};
 pub use name::{
     CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original,
     RESERVE_MANIFESTS, Replaced, TEMPORARIES,

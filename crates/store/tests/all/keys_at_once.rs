@@ -4,76 +4,18 @@
 use crate::common::{label, try_init};
 use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, Original, SimulatedDisk, Storage, StorageError};
+use siltstone_store::storage::{Deed, Fate, Interposed, Listing, ObjectName, Original, SimulatedDisk, Storage};
 use siltstone_store::{KeyId, SeriesId, StoreError};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-type Deed = Box<dyn FnOnce() + Send>;
-
-/// A disk on which something happens right before the `nth` call.
-struct Interposed {
-    disk: SimulatedDisk,
-    deed: Mutex<(u64, Option<Deed>)>,
-}
-
-impl Interposed {
-    fn new(disk: &SimulatedDisk, nth: u64, deed: impl FnOnce() + Send + 'static) -> Arc<Self> {
-        Arc::new(Self { disk: disk.clone(), deed: Mutex::new((nth, Some(Box::new(deed)))) })
-    }
-
-    /// Tells whether there were enough calls for the deed to be done.
-    fn was_done(&self) -> bool {
-        self.deed.lock().expect("sound").1.is_none()
-    }
-
-    fn step(&self) -> &SimulatedDisk {
-        let mut deed = self.deed.lock().expect("sound");
-        let due = deed.0 == 0;
-        deed.0 = deed.0.saturating_sub(1);
-        let act = if due { deed.1.take() } else { None };
-        drop(deed);
-        if let Some(act) = act {
-            act();
-        }
-        &self.disk
-    }
-}
-
-impl fmt::Debug for Interposed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Interposed")
-    }
-}
-
-impl Storage for Interposed {
-    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        self.step().read(name, bytes_max)
-    }
-    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        self.step().read_range(name, offset, length)
-    }
-    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.step().put(name, bytes)
-    }
-    fn barrier(&self) -> Result<(), StorageError> {
-        self.step().barrier()
-    }
-    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.step().create(name, bytes)
-    }
-    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        self.step().delete(name)
-    }
-    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        self.step().list(what)
-    }
-    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
-        self.step().remove_unfinished(series, lease_last)
-    }
-    fn location(&self) -> String {
-        self.disk.location()
-    }
+/// A disk each call of which is a step to the deed.
+fn before_each_call(disk: &SimulatedDisk, deed: &Arc<Deed>) -> Arc<dyn Storage> {
+    let deed = Arc::clone(deed);
+    Arc::new(Interposed::new(disk.clone(), move |_| {
+        deed.step();
+        Fate::Made
+    }))
 }
 
 fn open(disk: &SimulatedDisk, password: &[u8]) -> Result<Repository, StoreError> {
@@ -102,9 +44,9 @@ fn at_every_call<A, B>(
         let (disk, one, two) = prepare();
         let outcome = Arc::new(Mutex::new(None));
         let (told, act, other) = (Arc::clone(&outcome), second.clone(), disk.another_process());
-        let storage = Interposed::new(&disk, nth, move || *told.lock().expect("sound") = Some(act(other, one, two)));
-        let result = first(storage.clone(), one, two);
-        if !storage.was_done() {
+        let deed = Deed::at(nth, move || *told.lock().expect("sound") = Some(act(other, one, two)));
+        let result = first(before_each_call(&disk, &deed), one, two);
+        if !deed.is_done() {
             assert!(nth > 8, "{nth} calls only");
             return;
         }

@@ -4,55 +4,9 @@ use crate::common::{holder, init, open};
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter};
-use siltstone_store::storage::{Disk, Listing, ObjectMeta, ObjectName, SimulatedDisk, Storage, StorageError};
-use siltstone_store::{SeriesId, StoreError, Time, container};
-use std::fmt;
-use std::sync::{Arc, Barrier, Mutex};
-
-type Deed = Box<dyn FnOnce() + Send>;
-
-/// A disk on which something happens right before containers are listed for the first time.
-struct Meddled(SimulatedDisk, Mutex<Option<Deed>>);
-
-impl fmt::Debug for Meddled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Meddled")
-    }
-}
-
-impl Storage for Meddled {
-    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        self.0.read(name, bytes_max)
-    }
-    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        self.0.read_range(name, offset, length)
-    }
-    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.0.put(name, bytes)
-    }
-    fn barrier(&self) -> Result<(), StorageError> {
-        self.0.barrier()
-    }
-    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.0.create(name, bytes)
-    }
-    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        self.0.delete(name)
-    }
-    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        let deed = if matches!(what, Listing::Containers(..)) { self.1.lock().expect("sound").take() } else { None };
-        if let Some(act) = deed {
-            act();
-        }
-        self.0.list(what)
-    }
-    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
-        self.0.remove_unfinished(series, lease_last)
-    }
-    fn location(&self) -> String {
-        self.0.location()
-    }
-}
+use siltstone_store::storage::{Call, Deed, Disk, Fate, Interposed, Listing, SimulatedDisk};
+use siltstone_store::{StoreError, Time, container};
+use std::sync::{Arc, Barrier};
 
 fn acquire(repository: &Repository, pid: u32) -> Result<SeriesWriter<'_>, StoreError> {
     SeriesWriter::acquire(repository, &LeaseRequest::new("series", holder(pid), "backup"))
@@ -85,8 +39,14 @@ fn a_writer_that_began_meanwhile_is_not_taken_for_a_lost_manifest() {
     let disk = SimulatedDisk::new();
     let first = init(Arc::new(disk.clone()));
     let begin = move || put_container(&first, &acquire(&first, 1).expect("the lease is free"));
-    let meddled = Arc::new(Meddled(disk, Mutex::new(Some(Box::new(begin)))));
-    let second = open(meddled);
+    let deed = Deed::at(0, begin);
+    let interposed = Interposed::new(disk, move |call| {
+        if matches!(call, Call::List(Listing::Containers(..))) {
+            deed.step();
+        }
+        Fate::Made
+    });
+    let second = open(Arc::new(interposed));
     match acquire(&second, 2) {
         Err(StoreError::LeaseHeld { holder, .. }) => assert!(holder.contains("process 1"), "{holder}"),
         other => panic!("{other:?}"),

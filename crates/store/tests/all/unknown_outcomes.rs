@@ -6,8 +6,8 @@ use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::manifest::LeaseHolder;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter, newest_manifest};
-use siltstone_store::storage::{Capabilities, Listing, ObjectMeta, ObjectName, SimulatedRemote, Storage, StorageError};
-use siltstone_store::{ChunkNumber, SeriesId, StoreError, Time};
+use siltstone_store::storage::{Call, Fate, Interposed, Listing, SimulatedRemote, Storage, StorageError};
+use siltstone_store::{ChunkNumber, StoreError, Time};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,69 +16,21 @@ const PASSWORD: &[u8] = b"password";
 /// Next chunk number that the commit sets.
 const NEXT: ChunkNumber = ChunkNumber(77);
 
-/// A place that falls silent after some requests. The last of them is done, and its answer is lost.
-#[derive(Debug)]
-struct FallsSilent {
-    place: SimulatedRemote,
-    left: AtomicU64,
-}
-
-impl FallsSilent {
-    /// Lets a request through; `Err` for those that come too late, and behind the last one.
-    fn answer<T>(&self, request: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
-        let timeout = || StorageError::Io {
-            operation: "ask",
-            name: "the place".into(),
-            source: io::Error::from(io::ErrorKind::TimedOut),
-        };
-        match self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
-            Ok(1) => request().and_then(|_| Err(timeout())),
-            Ok(_) => request(),
-            Err(_) => Err(timeout()),
+/// A place that falls silent after so many requests. The last of them is done, and its answer is lost.
+fn falls_silent(place: &SimulatedRemote, left: &Arc<AtomicU64>) -> Interposed<SimulatedRemote> {
+    let left = Arc::clone(left);
+    Interposed::new(place.clone(), move |call| {
+        if matches!(call, Call::Barrier | Call::RemoveUnfinished(_)) {
+            return Fate::Made;
         }
-    }
-}
-
-impl Storage for FallsSilent {
-    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
-        self.answer(|| self.place.read(name, bytes_max))
-    }
-
-    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
-        self.answer(|| self.place.read_range(name, offset, length))
-    }
-
-    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.answer(|| self.place.put(name, bytes))
-    }
-
-    fn barrier(&self) -> Result<(), StorageError> {
-        Ok(())
-    }
-
-    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        self.answer(|| self.place.create(name, bytes))
-    }
-
-    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        self.answer(|| self.place.delete(name))
-    }
-
-    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
-        self.answer(|| self.place.list(what))
-    }
-
-    fn remove_unfinished(&self, _: SeriesId, _: u64) -> Result<u64, StorageError> {
-        Ok(0)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.place.capabilities()
-    }
-
-    fn location(&self) -> String {
-        self.place.location()
-    }
+        let source = io::ErrorKind::TimedOut.into();
+        let timeout = StorageError::Io { operation: "ask", name: "the place".into(), source };
+        match left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
+            Ok(1) => Fate::AnswerLost(timeout),
+            Ok(_) => Fate::Made,
+            Err(_) => Fate::Refused(timeout),
+        }
+    })
 }
 
 fn init() -> SimulatedRemote {
@@ -98,13 +50,12 @@ fn acquire(repository: &Repository) -> Result<SeriesWriter<'_>, StoreError> {
 
 /// Commits over a place that falls silent after so many requests of the commit.
 fn commit(place: &SimulatedRemote, requests: u64) -> Result<(), StoreError> {
-    let silent = FallsSilent { place: place.clone(), left: AtomicU64::new(u64::MAX) };
-    let silent = Arc::new(silent);
-    let repository = Repository::open(silent.clone(), PASSWORD).expect("it opens");
+    let left = Arc::new(AtomicU64::new(u64::MAX));
+    let repository = Repository::open(Arc::new(falls_silent(place, &left)), PASSWORD).expect("it opens");
     let mut writer = acquire(&repository)?;
     let mut next = writer.manifest().clone();
     next.next_data = NEXT;
-    silent.left.store(requests, Ordering::SeqCst);
+    left.store(requests, Ordering::SeqCst);
     writer.commit(next, false, Time::default())
 }
 
