@@ -4,14 +4,14 @@
 //! Cost: the file takes what is written, also of what is deleted again. Listings ask the place below and are corrected.
 
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Capabilities, Listing, ObjectMeta, ObjectName, ReadRequest, Storage, StorageError};
+use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, ReadRequest, Storage, StorageError};
 use siltstone_store::{SeriesId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Objects in a nameless file over a storage that is only read.
@@ -245,20 +245,12 @@ impl Storage for Overlay {
         matches!(self.place(name), Place::Below) && self.below.drop_cached(name)
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.below.capabilities()
-    }
-
-    fn reaches(&self, series: SeriesId) -> bool {
-        self.below.reaches(series)
+    fn below(&self) -> Option<&dyn Storage> {
+        Some(&*self.below)
     }
 
     fn location(&self) -> String {
         self.below.location()
-    }
-
-    fn folder(&self) -> Option<PathBuf> {
-        self.below.folder()
     }
 }
 

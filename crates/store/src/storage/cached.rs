@@ -23,13 +23,13 @@
 
 mod folder;
 
-use super::{Capabilities, Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
+use super::{Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
 use crate::container::ContainerKind;
 use crate::ids::SeriesId;
 use folder::{Class, Folder};
 use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -238,19 +238,11 @@ impl Storage for Cached {
         self.inner.drop_cached(name) || was_here
     }
 
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn reaches(&self, series: SeriesId) -> bool {
-        self.inner.reaches(series)
+    fn below(&self) -> Option<&dyn Storage> {
+        Some(&*self.inner)
     }
 
     fn location(&self) -> String {
         self.inner.location()
-    }
-
-    fn folder(&self) -> Option<PathBuf> {
-        self.inner.folder()
     }
 }

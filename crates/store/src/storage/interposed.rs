@@ -146,16 +146,12 @@ impl<S: Storage> Storage for Interposed<S> {
         self.ask(Call::RemoveUnfinished(series), |storage| storage.remove_unfinished(series, lease_last))
     }
 
-    fn drop_cached(&self, name: &ObjectName) -> bool {
-        self.storage.drop_cached(name)
-    }
-
     fn capabilities(&self) -> Capabilities {
         self.capabilities.unwrap_or_else(|| self.storage.capabilities())
     }
 
-    fn reaches(&self, series: SeriesId) -> bool {
-        self.storage.reaches(series)
+    fn below(&self) -> Option<&dyn Storage> {
+        Some(&self.storage)
     }
 
     fn location(&self) -> String {

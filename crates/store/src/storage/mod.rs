@@ -170,24 +170,27 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// one is left alone.
     fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError>;
 
+    /// Returns the storage that this one wraps, if it wraps one: it answers what the wrapper leaves to these defaults.
+    fn below(&self) -> Option<&dyn Storage> {
+        None
+    }
+
     /// Makes the next read of an object come from where it lies and not from this machine's memory, as far as that can
     /// be had. Only what is durable can be dropped: a barrier comes first. True if a cache of this program held some of
     /// it: what was read of it may have been the cache's fault.
     fn drop_cached(&self, name: &ObjectName) -> bool {
-        let _ = name;
-        false
+        self.below().is_some_and(|below| below.drop_cached(name))
     }
 
-    /// Returns the capabilities of the place. Storages that wrap another one pass its own on.
+    /// Returns the capabilities of the place.
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        self.below().map_or_else(Capabilities::default, Storage::capabilities)
     }
 
     /// Tells whether the objects of a series can be reached with the rights that this program has there. What cannot be
-    /// reached is not listed either. Storages that wrap another one pass its answer on.
+    /// reached is not listed either.
     fn reaches(&self, series: SeriesId) -> bool {
-        let _ = series;
-        true
+        self.below().is_none_or(|below| below.reaches(series))
     }
 
     /// Returns the place of the storage, for messages: a path or an address.
@@ -196,7 +199,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// The folder of this machine that holds the objects, by its canonical path, if there is one: nothing else is to be
     /// written there.
     fn folder(&self) -> Option<PathBuf> {
-        None
+        self.below().and_then(Storage::folder)
     }
 }
 

@@ -12,7 +12,7 @@
 //! given once, and is gone after some seconds, with the first write, and when containers are listed: these are held
 //! against a manifest that is read later. What was not expected is asked for as if nothing had been.
 
-use super::{Capabilities, Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
+use super::{Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
 use crate::ids::SeriesId;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -239,7 +239,7 @@ impl State {
         expected.retain(Request::opens);
         match self.created {
             (Some(config), Some(key)) if expected.is_empty() => {
-                let lists = [Listing::Configs, Listing::ConfigCopies].map(Request::List);
+                let lists = [Listing::Configs, Listing::ConfigCopies, Listing::Keys].map(Request::List);
                 lists.into_iter().chain([config, key].map(Request::Read)).collect()
             }
             _ => expected,
@@ -482,23 +482,11 @@ impl Storage for Prefetch {
         self.inner.remove_unfinished(series, lease_last)
     }
 
-    fn drop_cached(&self, name: &ObjectName) -> bool {
-        self.inner.drop_cached(name)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn reaches(&self, series: SeriesId) -> bool {
-        self.inner.reaches(series)
+    fn below(&self) -> Option<&dyn Storage> {
+        Some(&*self.inner)
     }
 
     fn location(&self) -> String {
         self.inner.location()
-    }
-
-    fn folder(&self) -> Option<PathBuf> {
-        self.inner.folder()
     }
 }

@@ -4,11 +4,10 @@
 //! Calls are counted whether they succeed or not; bytes only when they moved. The counts live in memory: one small
 //! record per object touched.
 
-use super::{Capabilities, Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
+use super::{Listing, ObjectMeta, ObjectName, Part, ReadRequest, Storage, StorageError};
 use crate::ids::SeriesId;
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, ControlFlow};
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The kind of an object's name.
@@ -279,23 +278,11 @@ impl<S: Storage> Storage for Recorder<S> {
         self.inner.remove_unfinished(series, lease_last)
     }
 
-    fn drop_cached(&self, name: &ObjectName) -> bool {
-        self.inner.drop_cached(name)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn reaches(&self, series: SeriesId) -> bool {
-        self.inner.reaches(series)
+    fn below(&self) -> Option<&dyn Storage> {
+        Some(&self.inner)
     }
 
     fn location(&self) -> String {
         self.inner.location()
-    }
-
-    fn folder(&self) -> Option<PathBuf> {
-        self.inner.folder()
     }
 }

@@ -1,11 +1,10 @@
 //! A storage that passes every call on and logs it with what it took, at level `debug`. Where nobody listens, a call
 //! costs one comparison more.
 
-use super::{Capabilities, Listing, ObjectMeta, ObjectName, ReadRequest, Storage, StorageError};
+use super::{Listing, ObjectMeta, ObjectName, ReadRequest, Storage, StorageError};
 use crate::ids::SeriesId;
 use std::fmt::{self, Debug};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::time::Instant;
 use tracing::{Level, debug, enabled};
 
@@ -145,23 +144,11 @@ impl<S: Storage> Storage for Traced<S> {
         logged("remove unfinished", &series, || self.inner.remove_unfinished(series, lease_last), |_| 0)
     }
 
-    fn drop_cached(&self, name: &ObjectName) -> bool {
-        self.inner.drop_cached(name)
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn reaches(&self, series: SeriesId) -> bool {
-        self.inner.reaches(series)
+    fn below(&self) -> Option<&dyn Storage> {
+        Some(&self.inner)
     }
 
     fn location(&self) -> String {
         self.inner.location()
-    }
-
-    fn folder(&self) -> Option<PathBuf> {
-        self.inner.folder()
     }
 }

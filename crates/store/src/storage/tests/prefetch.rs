@@ -124,11 +124,12 @@ fn a_repository_that_a_run_made_is_opened_by_what_it_created() {
     }
     drop(first);
     let next = scene.run("a");
-    assert_eq!(scene.requests(4).len(), 4, "before anybody asks");
+    assert_eq!(scene.requests(5).len(), 5, "before anybody asks");
     next.list_both(CONFIGS).expect("listed");
+    next.list(Listing::Keys).expect("listed");
     read(&next, &config);
     read(&next, &key);
-    assert_eq!(scene.requests(4).len(), 4, "and not again");
+    assert_eq!(scene.requests(5).len(), 5, "and not again");
 }
 
 #[test]
