@@ -27,16 +27,21 @@ pub(crate) fn entry_of(manifest: &Manifest) -> Option<DirectoryEntry> {
     (manifest.lends && is_original && is_much).then(entry)
 }
 
-/// Writes the directory anew if it lacks any of these, of all series there are, or names others.
+/// Writes the directory anew if it lacks any of these, of all series that are reached, or names others of them. Of
+/// series out of reach nothing is known: they stay.
 ///
 /// # Errors
 /// Those of the storage.
 pub(crate) fn mend_directory(repository: &Repository, wanted: &[DirectoryEntry]) -> Result<(), StoreError> {
     let directory = Directory::newest(repository)?;
     let is_wanted = |known: &DirectoryEntry| wanted.iter().any(|entry| entry.series == known.series);
-    if wanted.iter().all(|entry| knows(&directory.entries, entry)) && directory.entries.iter().all(is_wanted) {
+    let stays = |known: &DirectoryEntry| !repository.reaches(known.series) || is_wanted(known);
+    if wanted.iter().all(|entry| knows(&directory.entries, entry)) && directory.entries.iter().all(stays) {
         return Ok(());
     }
-    directory.changed(repository, |entries| entries.clone_from(&wanted.to_vec()))?;
+    directory.changed(repository, |entries| {
+        entries.retain(|known| !repository.reaches(known.series));
+        entries.extend_from_slice(wanted);
+    })?;
     Ok(())
 }

@@ -10,6 +10,10 @@
 //! | create or delete any other object | `admin` | |
 //! | list | `list` | the listing holds what is reached |
 //! | counters | `metrics` | |
+//!
+//! A loan is of two series: the lender has to see what others have of it, or it would delete that, and the borrower
+//! gives it back. So whoever reaches either may look at it, whoever reaches both may create it, and whoever reaches the
+//! borrower may delete it.
 
 use crate::call::Call;
 use crate::reply::Refusal;
@@ -23,13 +27,13 @@ pub(crate) fn require(granted: &Granted, call: &Call) -> Result<(), Refusal> {
     match call {
         Call::Read(name, _) | Call::Size(name) => {
             require_right(granted, Right::Read, name)?;
-            require_reach(granted, name)
+            require_that(reaches(granted, name), granted, name)
         }
         Call::Create(name) => {
             let is_for_writers =
                 name.series().is_some() || matches!(name, ObjectName::Directory(_) | ObjectName::Reserve);
             require_right(granted, if is_for_writers { Right::Put } else { Right::Admin }, name)?;
-            require_reach(granted, name)
+            require_that(may_create(granted, name), granted, name)
         }
         Call::Delete(name) => require_delete(granted, name),
         Call::List { .. } => require_right(granted, Right::List, &"lists"),
@@ -45,11 +49,24 @@ pub(crate) fn require_delete(granted: &Granted, name: &ObjectName) -> Result<(),
         let is_for_writers = name.series().is_some() || *name == ObjectName::Reserve;
         require_right(granted, if is_for_writers { Right::Forget } else { Right::Admin }, name)?;
     }
-    require_reach(granted, name)
+    require_that(is_own(granted, name), granted, name)
 }
 
-/// Tells whether the token reaches an object: what belongs to no series is there for all.
+/// Tells whether the token reaches an object, to list and read it: what belongs to no series is there for all, and a
+/// loan for the lender too.
 pub(crate) fn reaches(granted: &Granted, name: &ObjectName) -> bool {
+    is_own(granted, name) || matches!(name, ObjectName::Loan(lender, _) if granted.series.holds(*lender))
+}
+
+/// Tells whether an object that the token may create is within its reach: of a loan, the lender too. A loan that is not
+/// sound would keep the lender from deleting anything.
+fn may_create(granted: &Granted, name: &ObjectName) -> bool {
+    let is_lenders = matches!(name, ObjectName::Loan(lender, _) if !granted.series.holds(*lender));
+    is_own(granted, name) && !is_lenders
+}
+
+/// Tells whether an object belongs to a series that the token reaches, or to none.
+fn is_own(granted: &Granted, name: &ObjectName) -> bool {
     series_of(name).is_none_or(|series| granted.series.holds(series))
 }
 
@@ -68,8 +85,8 @@ fn require_right(granted: &Granted, right: Right, what: &dyn std::fmt::Display) 
     Err(Refusal::new(StatusCode::FORBIDDEN, text))
 }
 
-fn require_reach(granted: &Granted, name: &ObjectName) -> Result<(), Refusal> {
-    if reaches(granted, name) {
+fn require_that(is_reached: bool, granted: &Granted, name: &ObjectName) -> Result<(), Refusal> {
+    if is_reached {
         return Ok(());
     }
     let text = format!("the token '{}' does not reach the series of {name}", granted.token);
@@ -82,7 +99,7 @@ mod tests {
     use siltstone_remote::protocol::SeriesScope;
     use siltstone_store::container::ContainerKind;
     use siltstone_store::storage::{Listing, Original, Replaced};
-    use siltstone_store::{ContainerId, KeyId, PartId, RenewalId};
+    use siltstone_store::{ContainerId, KeyId, LoanId, PartId, RenewalId};
     use std::collections::BTreeSet;
 
     const OWN: SeriesId = SeriesId([1; 16]);
@@ -145,6 +162,27 @@ mod tests {
         let name = ObjectName::Renewal(OWN, RenewalId { lease: 1, count: 1 });
         assert_eq!(enough(&Call::Delete(name)), [Right::Put, Right::Forget]);
         assert_eq!(enough(&Call::Delete(ObjectName::Renewal(OTHER, RenewalId { lease: 1, count: 1 }))), []);
+    }
+
+    /// A lender that does not see the loans deletes what others need.
+    #[test]
+    fn a_loan_is_seen_by_both_series_made_by_who_reaches_both_and_given_back_by_the_borrower() {
+        let loan = |lender, borrower| ObjectName::Loan(lender, LoanId { borrower, lease: 1, serial: 0 });
+        let (of_own, of_other, of_strangers) = (loan(OWN, OTHER), loan(OTHER, OWN), loan(OTHER, OTHER));
+        let looks = |name| [Call::Read(name, None), Call::Size(name)];
+        for call in [of_own, of_other].into_iter().flat_map(looks) {
+            assert_eq!(enough(&call), [Right::Read], "{call:?}");
+        }
+        assert!(looks(of_strangers).iter().all(|call| enough(call).is_empty()));
+        let lists = granted(SeriesScope::These([OWN].into()), [Right::List].into());
+        assert_eq!([of_own, of_other, of_strangers].map(|name| reaches(&lists, &name)), [true, true, false]);
+
+        assert_eq!(enough(&Call::Delete(of_other)), [Right::Forget], "the borrower gives it back");
+        assert!([of_own, of_strangers].iter().all(|name| enough(&Call::Delete(*name)).is_empty()));
+
+        assert!([of_own, of_other, of_strangers].iter().all(|name| enough(&Call::Create(*name)).is_empty()));
+        let both = granted(SeriesScope::These([OWN, OTHER].into()), [Right::Put].into());
+        assert!(require(&both, &Call::Create(of_own)).is_ok() && require(&both, &Call::Create(of_other)).is_ok());
     }
 
     /// What is kept free is made by whoever may write, and given up by whoever makes room.

@@ -134,16 +134,18 @@ impl Service {
     async fn read(&self, name: ObjectName) -> Result<Reply, Refusal> {
         let bytes = self.ask(move |storage| storage.size_of(&name)).await?;
         let room = self.room_for(bytes).await?;
-        let read = self.ask(move |storage| storage.read(&name, bytes)).await?;
-        Ok(Reply::new(StatusCode::OK).with_body(OCTETS, held(read, room)))
+        // A client that hangs up ends the waiting and not the reading, which holds its room until it is over.
+        let read = self.ask(move |storage| storage.read(&name, bytes).map(|read| held(read, room))).await?;
+        Ok(Reply::new(StatusCode::OK).with_body(OCTETS, read))
     }
 
     async fn read_range(&self, name: ObjectName, range: ByteRange) -> Result<Reply, Refusal> {
         let ByteRange { offset, length } = range;
         let room = self.room_for(length as u64).await?;
-        let read = self.ask(move |storage| storage.read_range(&name, offset, length)).await?;
+        let read = move |storage: &dyn Storage| storage.read_range(&name, offset, length).map(|read| held(read, room));
+        let read = self.ask(read).await?;
         let shown = format!("{offset}-{}/*", offset.saturating_add(length as u64).saturating_sub(1));
-        Ok(Reply::new(StatusCode::PARTIAL_CONTENT).with_range(&shown).with_body(OCTETS, held(read, room)))
+        Ok(Reply::new(StatusCode::PARTIAL_CONTENT).with_range(&shown).with_body(OCTETS, read))
     }
 
     /// Creates an object, durable on return. Each is created by itself, whatever its kind: a barrier over the puts of

@@ -84,6 +84,7 @@ impl From<StorageError> for Refusal {
             StorageError::AlreadyExists { .. } => StatusCode::PRECONDITION_FAILED,
             StorageError::TooShort { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
             StorageError::Full { .. } => StatusCode::INSUFFICIENT_STORAGE,
+            StorageError::Unreadable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             StorageError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             StorageError::OutcomeUnknown { .. } => StatusCode::GATEWAY_TIMEOUT,
             StorageError::Refused { .. } | StorageError::NoBucket { .. } => StatusCode::BAD_GATEWAY,

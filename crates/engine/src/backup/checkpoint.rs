@@ -118,7 +118,9 @@ impl BackupRun<'_> {
         let mut writer = checkpoints.writer.write().unwrap_or_else(PoisonError::into_inner);
         let mut manifest = writer.manifest().clone();
         let replaced = replaced(&manifest, *made, direct);
+        let borrowed = (manifest.imports.clone(), manifest.lenders.clone());
         manifest.remove_snapshots(&replaced);
+        (manifest.imports, manifest.lenders) = borrowed;
         previous::add_containers(&mut manifest, &packed.containers);
         (manifest.next_data, manifest.next_metadata) = *next;
         manifest.ghosts_due |= !is_exact;
@@ -135,8 +137,8 @@ impl BackupRun<'_> {
 }
 
 /// The partial snapshots that one with these chunks replaces: the last of the same run, those whose data it has, and
-/// the oldest of too many. No container goes with them: this run may still read them, and its last commit, or the next
-/// run's, tidies up.
+/// the oldest of too many. No container and nothing borrowed goes with them: this run may still read it, and the new
+/// snapshot may need it. The last commit of this run, or of the next one, tidies up.
 fn replaced(manifest: &Manifest, of_this_run: Option<SnapshotId>, direct: &RoaringTreemap) -> BTreeSet<SnapshotId> {
     let partial: Vec<usize> = previous::partial(manifest).collect();
     let many = (partial.len() + 1).saturating_sub(PARTIAL_MAX);

@@ -7,9 +7,9 @@
 use super::ForgetOptions;
 use super::choice::{Choice, marked};
 use super::plan::{Removal, plan};
-use crate::maintain::dead::{Left, object_bytes};
+use crate::maintain::dead::{Left, deleted, left, object_bytes};
 use crate::maintain::ghost_bytes;
-use crate::maintain::rewrite::{Rewritten, replace, rewrite_intact};
+use crate::maintain::rewrite::{replace, rewrite_intact};
 use crate::overlay::{Overlaid, Overlay};
 use crate::pack::{ContainerSink, DrySink};
 use crate::protect::parity_bytes;
@@ -90,18 +90,23 @@ impl State {
         };
         let names = DrySink::new(lease);
         let mut sink = Sink { names, kept: beside, series: self.manifest.series };
-        let Removal { left: Left { next: first, dead, to_rewrite, live }, new: metadata, rewritten } =
+        let Removal { left: Left { next: first, dead, to_rewrite, .. }, new: metadata, rewritten } =
             plan(repository, &self.manifest, choice, options, claimed, &sink, resources)?;
         let rewrites = !to_rewrite.is_empty();
-        sink.kept = beside.filter(|_| has_more(&first));
-        let Rewritten { old, new, .. } =
-            rewrite_intact(repository, &first, to_rewrite, &live, options.rewriting(), &sink, resources)?;
         // The manifests that the run commits after that of the lease: that of the lease, or the last but one of these,
         // stays.
         let claimed = |_: Option<&Manifest>| claimed();
         let mut commits = manifests_of_commit(&self.manifest, first.clone(), claimed)?;
         let mut manifest = commits.last().cloned().unwrap_or(self.manifest.clone());
+        let dead = deleted(&dead, &manifest);
+        let (mut old, mut new) = (Vec::new(), Vec::new());
         if rewrites {
+            // As in a run, from what was committed.
+            let Left { to_rewrite, live, .. } = left(manifest.clone(), options.rewrite_threshold);
+            sink.kept = beside.filter(|_| has_more(&manifest));
+            let rewritten =
+                rewrite_intact(repository, &manifest, to_rewrite, &live, options.rewriting(), &sink, resources)?;
+            (old, new) = (rewritten.old, rewritten.new);
             let before = manifest.clone();
             replace(&mut manifest, &old, new.clone());
             commits.extend(manifests_of_commit(&before, manifest, claimed)?);

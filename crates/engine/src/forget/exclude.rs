@@ -15,6 +15,7 @@ use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::{SeriesId, SnapshotId, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// A snapshot that has what a filter excludes.
 #[derive(Clone, Debug)]
@@ -55,7 +56,15 @@ pub fn plan_rewrite(
     }
     let mut found = HashMap::new();
     for (series, ids) in by_series {
-        let manifest = repository.manifest(series)?.unwrap_or_else(|| Manifest::new(series, ""));
+        let manifest = match repository.manifest(series) {
+            Ok(manifest) => manifest.unwrap_or_else(|| Manifest::new(series, "")),
+            Err(error) if error.is_damage() => {
+                let error = Arc::new(error);
+                found.extend(ids.into_iter().map(|id| ((series, id), Err(StoreError::Shared(Arc::clone(&error))))));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let chunks = ChunkSource::new(repository, &manifest);
         let counted = excluded_of(&chunks, &manifest, &ids, &filter, resources)?;
         found.extend(counted.into_iter().map(|(id, excluded)| ((series, id), excluded)));

@@ -22,7 +22,8 @@ pub struct Held {
     /// How many.
     pub snapshots: u64,
     /// The bytes that come back once the marks of all of them have ended, if nothing else is done before; `None` if
-    /// there are none, or if what lies beside them could not be read.
+    /// there are none, if what lies beside them could not be read, or if a run at a distance had nothing to do: that
+    /// reads no containers for this figure alone.
     pub bytes: Option<i64>,
     /// When the first of them ends.
     pub first_until: Option<Time>,
@@ -65,10 +66,10 @@ pub(super) struct After {
 }
 
 impl After {
-    /// The series with this manifest, the newest, if there is more to come of it.
-    pub(super) fn lying(repository: &Repository, manifest: &Manifest) -> Option<Self> {
+    /// The series with this manifest, the newest, if there is more to come of it; its state is read where it is wanted.
+    pub(super) fn lying(repository: &Repository, manifest: &Manifest, wants_state: bool) -> Option<Self> {
         // What was done is done, whether this can be told or not.
-        let state = || State::lying(repository, manifest).ok();
+        let state = || wants_state.then(|| State::lying(repository, manifest).ok()).flatten();
         has_more(manifest).then(|| Self { held: Held::new(manifest), state: state() })
     }
 
@@ -78,11 +79,13 @@ impl After {
     }
 }
 
-/// Returns what all marked snapshots of these series hold together; `beside` is what a dry run has made so far.
+/// Returns what all marked snapshots of these series hold together, their bytes where they are wanted; `beside` is what
+/// a dry run has made so far.
 pub(super) fn held_of(
     beside: Option<Beside>,
     repository: &Repository,
     all: Vec<After>,
+    wants_bytes: bool,
     options: &ForgetOptions,
     resources: &Resources,
 ) -> Held {
@@ -96,7 +99,7 @@ pub(super) fn held_of(
             states
         });
     }
-    if let Some(states) = states.filter(|_| held.snapshots > 0) {
+    if let Some(states) = states.filter(|_| wants_bytes && held.snapshots > 0) {
         let beside = beside.or_else(|| Beside::over(repository, &resources.scratch_of(repository)).ok());
         held.bytes = beside.and_then(|beside| freed(&beside, states, options, resources).ok());
     }

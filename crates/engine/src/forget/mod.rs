@@ -30,7 +30,7 @@ pub use selection::{DecidedGroup, ForgetPlan, Kept, SeriesOutlook, SnapshotSelec
 
 use crate::fs::{PathFilter, Problem, ProblemKind};
 use crate::lease::{Purpose, acquire_late, now, try_acquire};
-use crate::maintain::dead::object_bytes;
+use crate::maintain::dead::{Left, deleted, left, object_bytes};
 use crate::maintain::ghost_bytes;
 use crate::maintain::lent::is_over;
 use crate::maintain::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
@@ -221,13 +221,17 @@ fn forget_all(
     let lists_all = repository.storage().capabilities().latency == Latency::Disk;
     let recorded_bytes = items.iter().map(|item| item.recorded_bytes).sum();
     let bytes_before = if lists_all { repository.bytes()? } else { recorded_bytes };
+    // At a distance the bytes that marked snapshots hold take much reading, which is not worth it each time that a run
+    // finds nothing to do.
+    let states_always = lists_all || options.dry_run;
+    let wants_state = states_always || items.iter().any(|item| item.has_work);
     let only_one = items.iter().filter(|item| item.has_work).count() <= 1;
     let beside = options.dry_run.then(|| Beside::over(repository, &resources.scratch_of(repository))).transpose()?;
     let work = |Concerned { series, ids, .. }: Concerned<'_>| {
         let mut summary = ForgetSummary::default();
         let done = match &beside {
             Some(beside) => dry_run_in_series(beside, series, ids, options, resources, &mut summary),
-            None => forget_in_series(repository, series, ids, options, resources, &mut summary),
+            None => forget_in_series(repository, series, ids, wants_state, options, resources, &mut summary),
         };
         match done {
             Ok(done) => Ok((summary, done)),
@@ -259,7 +263,8 @@ fn forget_all(
         }
     }
     // What is marked may share containers with what goes, and those made of them are looked at again.
-    summary.held = held_of(beside, repository, after, options, resources);
+    let wants_bytes = states_always || summary.changed_snapshots();
+    summary.held = held_of(beside, repository, after, wants_bytes, options, resources);
     summary.bytes_after = if lists_all && !options.dry_run {
         repository.bytes()?
     } else {
@@ -323,6 +328,7 @@ fn forget_in_series(
     repository: &Repository,
     series: SeriesId,
     ids: &BTreeSet<SnapshotId>,
+    wants_state: bool,
     options: &ForgetOptions,
     resources: &Resources,
     summary: &mut ForgetSummary,
@@ -332,7 +338,7 @@ fn forget_in_series(
     };
     let is_empty = Choice::new(manifest.snapshots(), ids, options).is_empty();
     if is_empty && !is_over(repository, &manifest).unwrap_or(false) {
-        return Ok(Done { after: After::lying(repository, &manifest), ..Done::default() });
+        return Ok(Done { after: After::lying(repository, &manifest, wants_state), ..Done::default() });
     }
     let mut writer = acquire_late(repository, &manifest.name, &purpose(options), resources)?;
     let (bytes_before, loans_before) = (container_bytes(&writer), loans_of(writer.manifest()));
@@ -342,7 +348,7 @@ fn forget_in_series(
             let given_back = &loans_before - &loans_of(writer.manifest());
             Ok(Done {
                 bytes_returned: bytes_before - container_bytes(&writer),
-                after: After::lying(repository, writer.manifest()),
+                after: After::lying(repository, writer.manifest(), wants_state),
                 given_back: lenders_in(&given_back).collect(),
             })
         }
@@ -393,6 +399,11 @@ fn container_bytes(writer: &SeriesWriter<'_>) -> i64 {
 }
 
 impl ForgetSummary {
+    /// Tells whether anything was done to a snapshot.
+    fn changed_snapshots(&self) -> bool {
+        self.snapshots_removed + self.snapshots_marked + self.snapshots_ended + self.snapshots_rewritten > 0
+    }
+
     /// Adds what was done in a series.
     fn add(&mut self, other: &Self) {
         self.snapshots_removed += other.snapshots_removed;
@@ -431,7 +442,7 @@ fn dry_run_in_series(
     };
     let choice = Choice::new(manifest.snapshots(), ids, options);
     if choice.is_empty() && !is_over(repository, &manifest).unwrap_or(false) {
-        return Ok(Done { after: After::lying(repository, &manifest), ..Done::default() });
+        return Ok(Done { after: After::lying(repository, &manifest, true), ..Done::default() });
     }
     let state = State::lying(repository, &manifest)?;
     let outcome = state.after(repository, &choice, options, Some(beside), resources)?;
@@ -473,11 +484,13 @@ fn execute(
     // An estimate, which must not keep anything from being forgotten.
     let ghost_bytes = ghost_bytes(repository, &plan.next).unwrap_or(0);
     writer.commit_and_delete(plan.next, &plan.dead, rewrites, now())?;
-    let containers_deleted = plan.dead.len() as u64;
+    let containers_deleted = deleted(&plan.dead, writer.manifest()).len() as u64;
     let done = ForgetSummary { containers_deleted, ghost_bytes, ..ForgetSummary::of(&choice) };
     let mut done = ForgetSummary { snapshots_rewritten: rewritten, ..done };
     if rewrites {
-        match rewrite_and_commit(repository, writer, plan.to_rewrite, &plan.live, options, resources) {
+        // The commit keeps what others turn out to have borrowed: more may be alive than was planned.
+        let Left { to_rewrite, live, .. } = left(writer.manifest().clone(), options.rewrite_threshold);
+        match rewrite_and_commit(repository, writer, to_rewrite, &live, options, resources) {
             Ok(rewritten) => done.containers_rewritten = rewritten,
             Err(EngineError::Store(error)) if error.is_full() => {
                 // The snapshots are gone and whole dead containers have been given back; this part waits for the next

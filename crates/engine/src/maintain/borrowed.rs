@@ -9,24 +9,59 @@ use crate::pack::{Packed, Packer};
 use crate::written::verify_written;
 use roaring::RoaringTreemap;
 use siltstone_store::container::ContainerKind;
-use siltstone_store::manifest::{BorrowedRun, Manifest};
+use siltstone_store::manifest::{BorrowedRun, Lender, Manifest};
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder, split_region};
+use siltstone_store::repository::Repository;
 use siltstone_store::series::SeriesWriter;
-use siltstone_store::{ChunkNumber, StoreError};
-use std::collections::BTreeMap;
+use siltstone_store::storage::{Listing, ObjectName};
+use siltstone_store::{ChunkNumber, SeriesId, StoreError};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Tells whether there is anything to do for what a series borrows.
-pub(super) fn is_due(manifest: &Manifest, owns: bool) -> bool {
+pub(super) fn is_due(loans: &mut Loans<'_>, manifest: &Manifest, owns: bool) -> Result<bool, StoreError> {
     let is_idle = manifest.lenders.iter().any(|lender| lender.has_surplus || lender.loans.is_empty());
-    is_idle || (owns && !manifest.imports.is_empty())
+    Ok(is_idle || (owns && !manifest.imports.is_empty()) || !loans.lost(manifest)?.is_empty())
 }
 
-/// Makes a loan of what is still borrowed in place of those that may be of more, for each lender that keeps all of it.
-/// The commit that is made next drops lenders that nothing is borrowed of.
-pub(super) fn shrink_loans(writer: &mut SeriesWriter<'_>) -> Result<(), EngineError> {
+/// The loans that there are, listed once for each lender.
+pub(super) struct Loans<'r> {
+    repository: &'r Repository,
+    listed: HashMap<SeriesId, HashSet<ObjectName>>,
+}
+
+impl<'r> Loans<'r> {
+    pub(super) fn new(repository: &'r Repository) -> Self {
+        Self { repository, listed: HashMap::new() }
+    }
+
+    /// The lenders of which a loan that the manifest names is lost: they would delete what is borrowed.
+    fn lost(&mut self, manifest: &Manifest) -> Result<BTreeSet<SeriesId>, StoreError> {
+        let mut lost = BTreeSet::new();
+        for lender in &manifest.lenders {
+            let names = match self.listed.entry(lender.series) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let listed = self.repository.storage().list(Listing::Loans(lender.series))?;
+                    unknown.insert(listed.into_iter().map(|meta| meta.name).collect())
+                }
+            };
+            if !lender.loans.iter().all(|loan| names.contains(&ObjectName::Loan(lender.series, *loan))) {
+                lost.insert(lender.series);
+            }
+        }
+        Ok(lost)
+    }
+}
+
+/// Makes a loan of what is still borrowed in place of those that may be of more, or that are lost, for each lender that
+/// keeps all of it. The commit that is made next drops lenders that nothing is borrowed of.
+pub(super) fn renew_loans(repository: &Repository, writer: &mut SeriesWriter<'_>) -> Result<(), EngineError> {
     let mut next = writer.manifest().clone();
-    let surplus: Vec<_> = next.lenders.iter().filter(|lender| lender.has_surplus).map(|lender| lender.series).collect();
-    for series in surplus {
+    let lost = Loans::new(repository).lost(&next)?;
+    let is_wanted = |lender: &&Lender| lender.has_surplus || lost.contains(&lender.series);
+    let wanted: Vec<_> = next.lenders.iter().filter(is_wanted).map(|lender| lender.series).collect();
+    for series in wanted {
         let of_it = next.imports.iter().filter(|import| next.lender_of(import) == Some(series));
         let runs: Vec<BorrowedRun> = of_it.map(|import| import.run).collect();
         let loan = writer.borrow_chunks(series, &runs)?;

@@ -1,10 +1,10 @@
 //! Containers that die, whole or in part, with snapshots that are taken out; pure.
 
 use roaring::RoaringTreemap;
-use siltstone_store::SnapshotId;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::Manifest;
-use std::collections::BTreeSet;
+use siltstone_store::{ContainerId, SnapshotId};
+use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
 /// The next manifest, and what it lets go of.
@@ -46,6 +46,13 @@ pub(crate) fn left(mut next: Manifest, threshold: f64) -> Left {
     }
     next.containers = kept;
     Left { next, dead, to_rewrite, live }
+}
+
+/// Those of the dead containers that a manifest committed since does not name: they are deleted. It goes on naming one
+/// of which others turned out to have borrowed.
+pub(crate) fn deleted(dead: &[ContainerRecord], committed: &Manifest) -> Vec<ContainerRecord> {
+    let named: HashSet<ContainerId> = committed.containers.iter().map(|record| record.id).collect();
+    dead.iter().filter(|record| !named.contains(&record.id)).cloned().collect()
 }
 
 /// The bytes of containers.

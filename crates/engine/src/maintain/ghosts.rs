@@ -168,11 +168,12 @@ fn is_worth_trying(manifest: &Manifest, ghost_bytes: u64) -> bool {
 /// About how many bytes are held by ghosts that are to be eliminated where that pays, and by those that nothing hangs
 /// on.
 pub(crate) fn ghost_bytes(repository: &Repository, manifest: &Manifest) -> Result<u64, StoreError> {
-    let (ghosts, live) = (manifest.ghosts(), manifest.live());
+    let live = manifest.live();
+    let chunks = ChunkSource::new(repository, manifest);
+    let ghosts = manifest.ghosts() - chunks.closure(&manifest.lent)?;
     if ghosts.is_empty() {
         return Ok(0);
     }
-    let chunks = ChunkSource::new(repository, manifest);
     let needed = chunks.base_graph()?.closure(&(&live - &ghosts));
     let in_deltas = Elimination::read(&chunks, &(ghosts & &needed), &needed)?.ghost_bytes;
     let to_try = if is_worth_trying(manifest, in_deltas) { in_deltas } else { 0 };
@@ -208,8 +209,10 @@ pub(super) fn eliminate(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) ->
     let manifest = writer.manifest().clone();
     let chunks = Arc::new(ChunkSource::new(repository, &manifest));
     let mut next = manifest.clone();
-    shrink_hulls(&chunks, &mut next)?;
-    let ghosts = next.ghosts();
+    shrink_hulls(repository, &chunks, &manifest, &mut next)?;
+    // What others have borrowed may hang on a ghost, too, and is not encoded anew.
+    let of_lent = chunks.closure(&next.lent)?;
+    let ghosts = next.ghosts() - &of_lent;
     if ghosts.is_empty() {
         next.ghosts_kept = 0;
         return commit(work, writer, next);
@@ -261,6 +264,8 @@ pub(super) fn eliminate(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) ->
     repository.storage().barrier().map_err(StoreError::from)?;
     let chunks = ChunkSource::new(repository, &next);
     next.replace_necessary(chunks.base_graph()?.needs(&next));
+    let no_more_live = (of_lent & manifest.live()) - next.live() - next.imported();
+    next.lent |= no_more_live;
     let whole = whole_chunks(&chunks, next.containers.len() - made)?;
     bound_dependents(&mut next.dependents_depths, &whole);
     credit_last(&mut next, &summary);

@@ -33,7 +33,7 @@ pub(crate) fn keep_claimed(
     claimed: impl FnOnce() -> Result<RoaringTreemap, StoreError>,
 ) -> Result<(), StoreError> {
     let live = next.live();
-    let mut going = before.kept() - &live - before.imported();
+    let mut going = (before.kept() | before.unclaimed()) - &live - before.imported();
     going.remove_range(ChunkNumber::METADATA_FIRST.0..);
     next.lent = if going.is_empty() || !before.lends {
         RoaringTreemap::new()

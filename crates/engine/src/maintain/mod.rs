@@ -112,14 +112,25 @@ pub fn maintain(
         resources.observer.problem(&Problem::object(format!("series {series}"), ProblemKind::NotMoved, reason));
     };
     let listed = Listed::of(repository)?;
+    let mut loans = borrowed::Loans::new(repository);
     let (mut due, mut keeping, mut lending) = (Vec::new(), Vec::new(), Vec::new());
     let damage = repository.visit_manifests(repository.series()?, |manifest| {
         lending.extend(entry_of(&manifest));
-        let is_due = !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now());
+        let mut is_due = !manifest.unsettled.is_empty() || manifest.ghosts_due || has_marks_over(&manifest, now());
         let orphans = listed.orphans(repository, &manifest);
-        let has_orphans = orphans.orphans_deleted > 0;
+        is_due |= orphans.orphans_deleted > 0 || borrowed::is_due(&mut loans, &manifest, options.owns)?;
         let (series, weight) = (manifest.series, many_series::weight(&manifest));
-        if is_due || has_orphans || borrowed::is_due(&manifest, options.owns) || lent::is_over(repository, &manifest)? {
+        if !is_due {
+            is_due = match lent::is_over(repository, &manifest) {
+                // All that is lent stays, and the other series are worked on.
+                Err(error) if error.is_damage() => {
+                    not_moved(&series, &error);
+                    false
+                }
+                is_over => is_over?,
+            };
+        }
+        if is_due {
             due.push(Due { series, weight, name: manifest.name.clone(), orphans });
         }
         if !manifest.lent.is_empty() {
@@ -220,7 +231,7 @@ fn end_marks_and_settle(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) ->
     if work.options.owns {
         summary.add(&borrowed::take_over(work, writer)?);
     }
-    borrowed::shrink_loans(writer)?;
+    borrowed::renew_loans(work.repository, writer)?;
     summary.add(&lent::release(work.repository, writer)?);
     summary.add(&settle(work, writer, None)?);
     Ok(summary)

@@ -23,6 +23,8 @@ mod objects;
 mod rebuild;
 
 use crate::lease::{Purpose, acquire, is_running_here, now};
+use crate::maintain::dead::take_out;
+use crate::maintain::lent::keep_lent;
 use crate::protect::protect_these;
 use crate::setters::setters;
 use crate::{EngineError, Resources};
@@ -405,7 +407,10 @@ fn mend_leased(
 ) -> Result<(), EngineError> {
     let mut next = writer.manifest().clone();
     let old = heal::rewrite(repository, writer, &mending.healed, &mut next, resources)?;
-    next.ghosts_due |= !next.remove_snapshots(&mending.dropped).is_empty();
+    if !mending.dropped.is_empty() {
+        take_out(&mut next, &mending.dropped);
+        keep_lent(repository, writer.manifest(), &mut next)?;
+    }
     next.damaged |= &mending.lost;
     next.damaged &= next.live();
     loans::renew(repository, writer, &mut next, &mending.renewed)?;

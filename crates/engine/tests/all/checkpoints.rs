@@ -28,14 +28,14 @@ fn every_piece() -> CheckpointRule {
 const FILE_BYTES: usize = 300_000;
 
 /// Asks to stop once so many bytes are done.
-struct StopsAfter {
+pub(crate) struct StopsAfter {
     bytes: u64,
     done: AtomicU64,
     checkpoints: Mutex<Vec<(SnapshotId, bool)>>,
 }
 
 impl StopsAfter {
-    fn bytes(bytes: usize) -> Self {
+    pub(crate) fn bytes(bytes: usize) -> Self {
         Self { bytes: bytes as u64, done: AtomicU64::new(0), checkpoints: Mutex::default() }
     }
 }

@@ -14,9 +14,12 @@ use siltstone_engine::maintain;
 use siltstone_engine::repair::{self, RepairOptions, RepairSummary};
 use siltstone_engine::stats;
 use siltstone_store::container::{ContainerKind, ContainerReader};
+use siltstone_store::directory::{Directory, DirectoryEntry};
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Damage, ObjectName, Original, SimulatedDisk, Storage};
+use siltstone_store::storage::{
+    Damage, Disk, Listing, ObjectMeta, ObjectName, Original, SimulatedDisk, Storage, StorageError,
+};
 use siltstone_store::{LoanId, SeriesId, SnapshotId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -359,6 +362,101 @@ fn imports_come_back_from_loans_when_all_manifests_of_the_borrower_are_lost() {
     }
 }
 
+/// On a folder each kind of object lies in its own place, and all of them are looked through.
+#[test]
+fn imports_come_back_from_loans_that_lie_in_a_folder() {
+    let pair = Pair::new();
+    let (good, before) = (pair.disk(), pair.manifest(&pair.scene.disk, "second"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let disk = Disk::create(folder.path()).expect("a folder");
+    let lost = pair.manifests_of(&good, "second");
+    for name in good.names().into_iter().filter(|name| !lost.contains(name)) {
+        disk.create(&name, &good.read(&name, u64::MAX).expect("read")).expect("created");
+    }
+    let sandbox = pair.scene.sandbox.at(disk);
+    let plan = repair::plan(&sandbox.repository(), &repair_options(), &resources()).expect("a plan");
+    let (_, errors) = repair::execute(&sandbox.repository(), plan, &repair_options(), &resources()).expect("repaired");
+    assert!(errors.is_empty(), "{errors:?}");
+    let after = sandbox.repository().manifest(pair.series("second")).expect("readable").expect("a manifest");
+    assert_eq!(after.imports, before.imports);
+    assert!(after.damaged.is_empty() && after.faults().is_empty());
+    assert!(sandbox.restored(pair.borrower) == pair.scene.trees[&pair.borrower]);
+    assert_eq!(sandbox.check(ReadData::All).findings, []);
+}
+
+/// A disk of which one series is reached, as with a token for it.
+#[derive(Debug)]
+struct Scoped {
+    disk: SimulatedDisk,
+    series: SeriesId,
+}
+
+impl Storage for Scoped {
+    fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
+        self.disk.read(name, bytes_max)
+    }
+
+    fn read_range(&self, name: &ObjectName, offset: u64, length: usize) -> Result<Vec<u8>, StorageError> {
+        self.disk.read_range(name, offset, length)
+    }
+
+    fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.disk.put(name, bytes)
+    }
+
+    fn barrier(&self) -> Result<(), StorageError> {
+        self.disk.barrier()
+    }
+
+    fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
+        self.disk.create(name, bytes)
+    }
+
+    fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
+        self.disk.delete(name)
+    }
+
+    fn list(&self, what: Listing) -> Result<Vec<ObjectMeta>, StorageError> {
+        let mut listed = self.disk.list(what)?;
+        let is_lent = |name: ObjectName| matches!(name, ObjectName::Loan(lender, _) if lender == self.series);
+        listed.retain(|meta| meta.name.series().is_none_or(|series| self.reaches(series)) || is_lent(meta.name));
+        Ok(listed)
+    }
+
+    fn remove_unfinished(&self, series: SeriesId, lease_last: u64) -> Result<u64, StorageError> {
+        self.disk.remove_unfinished(series, lease_last)
+    }
+
+    fn reaches(&self, series: SeriesId) -> bool {
+        series == self.series
+    }
+
+    fn location(&self) -> String {
+        self.disk.location()
+    }
+}
+
+/// Nothing is known of the others: they may lend as before.
+#[test]
+fn maintenance_that_reaches_one_series_keeps_the_others_in_the_directory() {
+    let pair = Pair::new();
+    let (disk, lender) = (pair.disk(), pair.series("first"));
+    let entry = DirectoryEntry { series: SeriesId([9; 16]), sketch: pair.manifest(&disk, "first").sketch };
+    let repository = open(&disk);
+    let written = Directory::newest(&repository).expect("readable").with(&repository, &entry).expect("written");
+    assert!(written.is_some());
+    let is_known = || Directory::newest(&open(&disk)).expect("readable").entries.contains(&entry);
+    assert!(is_known());
+    let maintain = |repository: &Repository| {
+        maintain::maintain(repository, &pair.scene.sandbox.migrate_options(), &resources()).expect("maintained")
+    };
+    let scoped = Scoped { disk: disk.clone(), series: lender };
+    maintain(&Repository::open(Arc::new(scoped), PASSWORD).expect("the repository opens"));
+    assert!(is_known(), "it is out of reach");
+    maintain(&open(&disk));
+    assert!(!is_known(), "there is no such series");
+}
+
 #[test]
 fn without_manifests_and_loans_what_was_borrowed_is_noted_and_stored_again() {
     let pair = Pair::new();
@@ -558,4 +656,19 @@ fn a_lenders_manifest_damaged_in_one_place_hinders_no_borrower() {
         let id = back_up(&pair.scene, &disk, "second").unwrap_or_else(|error| panic!("{error} after {}", ruin.story()));
         assert!(pair.scene.sandbox.at(disk.clone()).restored(id) == pair.scene.source(), "after {}", ruin.story());
     }
+}
+
+/// The lender would not see that anything is borrowed.
+#[test]
+fn maintenance_makes_a_loan_anew_that_is_lost() {
+    let pair = Pair::new();
+    let disk = &pair.scene.disk;
+    let loans = || disk.names().into_iter().filter(|name| matches!(name, ObjectName::Loan(..))).collect::<Vec<_>>();
+    let lost = loans();
+    assert!(!lost.is_empty() && lost.iter().all(|name| disk.damage(name, Damage::Delete)));
+    let (options, resources) = (pair.scene.sandbox.migrate_options(), pair.scene.sandbox.resources());
+    maintain::maintain(&open(disk), &options, &resources).expect("maintained");
+    assert!(loans().len() == lost.len() && loans() != lost);
+    try_forget(&pair.scene, disk, pair.lender).expect("forgotten");
+    assert_eq!(pair.scene.assert_sound(disk, "the lender has forgotten").len(), 1);
 }

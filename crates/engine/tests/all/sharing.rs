@@ -1,6 +1,7 @@
 //! Series that borrow of each other: what one machine has stored others do not store again, and nobody loses anything
 //! by what another forgets.
 
+use crate::checkpoints::StopsAfter;
 use crate::common::log::Log;
 use crate::common::tree::{self, Tree};
 use crate::common::{Sandbox, noise};
@@ -241,6 +242,68 @@ fn checkpoints_name_what_they_borrow() {
     assert_eq!(machines.loans().len(), 1);
     machines.assert_sound();
     assert_eq!(machines.disk.list(Listing::Loans(machines.manifest("first").series)).expect("listed").len(), 1);
+}
+
+/// The checkpoint of a run that goes on covers the one that it began with, and needs what that one had borrowed.
+#[test]
+fn a_borrower_that_goes_on_from_a_checkpoint_keeps_what_it_borrowed() {
+    let mut machines = Machines::new();
+    machines.back_up("first");
+    machines.sandbox.write("zz", &noise(300, 8 << 20));
+    let options = machines.options("second").with_checkpoint(Some(every_two_mebibytes()));
+    let source = || Source::Paths(vec![machines.sandbox.source()]);
+    let stops = Arc::new(StopsAfter::bytes(SHARED_BYTES + (4 << 20)));
+    let heard = machines.sandbox.resources().with_observer(stops);
+    let error = backup::backup(&machines.sandbox.repository(), source(), &options, &heard).expect_err("interrupted");
+    assert!(matches!(error, EngineError::Interrupted), "{error}");
+    let borrowed = machines.manifest("second").imported().len();
+    assert!(borrowed > 100, "{borrowed}");
+    machines.assert_sound();
+
+    let summary = machines.try_back_up(&options).expect("a backup");
+    assert!(machines.log.notices().iter().any(|notice| matches!(notice, Notice::Checkpoint { .. })));
+    assert!(summary.statistics.added_plain_bytes < 9 << 20, "{:?}", summary.statistics);
+    assert_eq!(machines.manifest("second").imported().len(), borrowed);
+    machines.assert_sound();
+}
+
+/// What is borrowed is alive in the lender for longer than it is needed there, and dies when that is found. The commit
+/// then keeps it, and the same run rewrites the container that it is in.
+#[test]
+fn what_others_have_borrowed_survives_the_rewriting_of_its_container() {
+    let mut machines = Machines::new();
+    machines.sandbox.remove("shared");
+    let write = |machines: &Machines, name: &str, seed, bytes| machines.sandbox.write(name, &noise(seed, bytes));
+    write(&machines, "away", 901, 720_000);
+    write(&machines, "kept/1", 902, 660_000);
+    write(&machines, "kept/2", 903, 4_600_000);
+    let mut ids = vec![machines.back_up("lender").snapshot.expect("a snapshot")];
+    machines.sandbox.remove("away");
+    write(&machines, "new", 904, 600_000);
+    ids.push(machines.back_up("lender").snapshot.expect("a snapshot"));
+    write(&machines, "away", 901, 720_000);
+    ids.push(machines.back_up("lender").snapshot.expect("a snapshot"));
+    machines.sandbox.remove("kept");
+    machines.sandbox.remove("new");
+    let options = machines.options("borrower").with_borrow(Borrow::From("lender".to_owned()));
+    assert!(machines.try_back_up(&options).expect("a backup").borrowed.chunks > 0);
+
+    machines.forget(&[ids[0], ids[2]]);
+    let maintained = |machines: &Machines| {
+        let (options, resources) = (machines.sandbox.migrate_options(), machines.sandbox.resources());
+        maintain(&machines.sandbox.repository(), &options, &resources).expect("maintained");
+    };
+    maintained(&machines);
+    machines.assert_sound();
+    machines.sandbox.remove("away");
+    write(&machines, "kept/2", 903, 4_600_000);
+    write(&machines, "newer", 905, 300_000);
+    machines.back_up("lender");
+    machines.assert_sound();
+    machines.forget(&[ids[1]]);
+    machines.assert_sound();
+    maintained(&machines);
+    machines.assert_sound();
 }
 
 #[test]

@@ -10,7 +10,9 @@ use siltstone_engine::forget::{ForgetOptions, ForgetSummary, Marking, held_by};
 use siltstone_engine::maintain::maintain;
 use siltstone_engine::snapshots::{SnapshotFilter, resolve};
 use siltstone_engine::stats::stats;
+use siltstone_store::storage::{NameKind, Recorder, SimulatedRemote};
 use siltstone_store::{SnapshotId, Time};
+use std::sync::Arc;
 
 /// When snapshots are marked, and for how long they are kept.
 const AT: i64 = 1_000_000;
@@ -177,6 +179,39 @@ fn forgetting_at_once_leaves_marks_alone_and_says_what_they_hold() {
     assert!(done.held.bytes.is_some_and(|bytes| bytes > 20_000), "{done:?}");
     assert_eq!(scene.sandbox.try_undelete(&scene.ids[..1]).expect("undeleting"), 1);
     assert_eq!(scene.assert_sound(&scene.disk, "undeleting").len(), 4);
+}
+
+/// The story: while a mark lasted, each run at a distance read and encoded anew all that shares containers with the
+/// deleted snapshot, only to state what that holds.
+#[test]
+fn a_run_at_a_distance_that_has_nothing_to_do_reads_no_container() {
+    let recorder = Arc::new(Recorder::new(SimulatedRemote::new()));
+    let sandbox = Sandbox::on(recorder.clone());
+    sandbox.write("kept", &noise(1, 60_000));
+    let ids: Vec<SnapshotId> = (0..3)
+        .map(|version| {
+            sandbox.write("replaced", &noise(20 + version, 30_000));
+            let options = sandbox.options().with_force(true).with_migrate(false);
+            sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot")
+        })
+        .collect();
+    let options = sandbox.marking(AT, WEEK).with_rewrite_threshold(0.0);
+    let [looking, doing] = both(&options);
+    let forgotten = |ids: &[SnapshotId], options: &ForgetOptions| {
+        recorder.reset();
+        let summary = sandbox.try_forget(ids, options).expect("forgetting");
+        let containers = recorder.reset().of_kind(NameKind::Container);
+        (summary, containers.reads + containers.range_reads)
+    };
+    let (marked, read) = forgotten(&ids[..1], &doing);
+    assert_eq!(marked.snapshots_marked, 1);
+    assert!(marked.held.bytes.is_some_and(|bytes| bytes > 20_000) && read > 0, "{marked:?}");
+    let (summary, read) = forgotten(&[], &doing);
+    assert_eq!(read, 0, "nothing is to be done");
+    assert_eq!((summary.held.snapshots, summary.held.bytes), (1, None));
+    assert_eq!(summary.held.last_until.map(|until| until.seconds), Some(OVER));
+    let (summary, _) = forgotten(&[], &looking);
+    assert!(summary.held.bytes.is_some_and(|bytes| bytes > 20_000), "who asks is told: {summary:?}");
 }
 
 #[test]

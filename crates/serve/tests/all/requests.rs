@@ -3,10 +3,10 @@
 use crate::common::{SILENCE, Served};
 use siltstone_serve::{Right, SeriesScope, ServeError, ServeOptions, Server, Tokens};
 use siltstone_store::storage::conformance::{container, exists};
-use siltstone_store::storage::{KEY_SLOT_BYTES_MAX, SimulatedDisk, Storage};
+use siltstone_store::storage::{Call, Fate, Interposed, KEY_SLOT_BYTES_MAX, SimulatedDisk, Storage};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 
 const KEY: &str = "/o/keys/00000000000000000000000000000001";
 
@@ -143,6 +143,41 @@ fn an_object_longer_than_the_memory_is_refused_and_not_read() {
     });
     assert_eq!(status(&served, &format!("GET /o/{}", container(1)), "", b""), 413);
     assert_eq!(status(&served, &format!("GET /o/{}", container(1)), "Range: bytes=0-99\r\n", b""), 206);
+}
+
+/// Else whoever asks and hangs up again and again has the server read without a bound.
+#[test]
+fn a_read_that_goes_on_when_its_client_hung_up_keeps_its_room() {
+    let disk = SimulatedDisk::new();
+    disk.create(&container(1), &vec![7; 3 << 20]).unwrap();
+    let (reached, reading) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let first = Mutex::new(Some((reached, released)));
+    let storage = Interposed::new(disk, move |call| {
+        let taken = if matches!(call, Call::Read(_)) { first.lock().unwrap().take() } else { None };
+        if let Some((reached, released)) = taken {
+            reached.send(()).unwrap();
+            // It ends when the other end goes.
+            let _ = released.recv();
+        }
+        Fate::Made
+    });
+    let tokens: [(&str, SeriesScope, &[Right]); 1] = [("all", SeriesScope::All, &Right::ALL)];
+    let served = Served::over(Arc::new(storage), false, &tokens, |options| {
+        options.with_memory_bytes(2 << 20).with_silence(SILENCE)
+    });
+    let (name, range) = (container(1), "Range: bytes=0-1572863\r\n");
+    let head =
+        format!("GET /o/{name} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n{range}\r\n", served.token("all"));
+    let mut stream = TcpStream::connect(served.server.address()).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    reading.recv().unwrap();
+    drop(stream);
+    let while_it_reads = status(&served, &format!("GET /o/{name}"), range, b"");
+    // Before anything can fail: the server does not end while it waits.
+    drop(release);
+    assert_eq!(while_it_reads, 503);
+    assert_eq!(status(&served, &format!("GET /o/{name}"), range, b""), 206);
 }
 
 #[test]

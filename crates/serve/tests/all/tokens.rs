@@ -5,9 +5,13 @@ use siltstone_serve::{Right, SeriesScope};
 use siltstone_store::storage::conformance::{
     OTHER_SERIES, SERIES, container, exists, foreign_container, key, manifest,
 };
-use siltstone_store::storage::{Listing, ObjectName, SimulatedDisk, SimulatedRemote, Storage, StorageError};
-use siltstone_store::{RenewalId, SeriesId};
+use siltstone_store::storage::{
+    Call, Fate, Interposed, Listing, ObjectName, SimulatedDisk, SimulatedRemote, Storage, StorageError,
+};
+use siltstone_store::{LoanId, RenewalId, SeriesId};
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn only(series: SeriesId) -> SeriesScope {
     SeriesScope::These([series].into())
@@ -73,6 +77,33 @@ fn clients_of_different_series_never_meet() {
     assert_eq!(one.read(&container(1), 10).unwrap(), b"ours");
 }
 
+/// Whoever forgets snapshots of a lender has to know what others have of it; whoever could make loans of any series
+/// could keep it from forgetting.
+#[test]
+fn a_lender_sees_what_others_borrow_of_it_and_who_reaches_one_series_alone_makes_no_loan() {
+    let rights = [Right::Put, Right::List, Right::Read, Right::Forget];
+    let both = SeriesScope::These([SERIES, OTHER_SERIES].into());
+    let tokens: [(&str, SeriesScope, &[Right]); 3] =
+        [("lender", only(SERIES), &rights), ("borrower", only(OTHER_SERIES), &rights), ("both", both, &rights)];
+    let served = Served::new(&tokens);
+    let (lender, borrower, both) = (served.client("lender"), served.client("borrower"), served.client("both"));
+    let loan = ObjectName::Loan(SERIES, LoanId { borrower: OTHER_SERIES, lease: 1, serial: 0 });
+    assert!(is_refused(lender.create(&loan, b"lent")));
+    assert!(is_refused(borrower.create(&loan, b"lent")));
+    both.create(&loan, b"lent").unwrap();
+    for client in [&lender, &borrower, &both] {
+        for what in [Listing::Loans(SERIES), Listing::All] {
+            let listed: Vec<ObjectName> = client.list(what).unwrap().iter().map(|meta| meta.name).collect();
+            assert_eq!(listed, [loan], "{what:?}");
+        }
+        assert_eq!(client.read(&loan, 10).unwrap(), b"lent");
+        assert_eq!(client.size_of(&loan).unwrap(), 4);
+    }
+    assert!(is_refused(lender.delete(&loan)));
+    borrower.delete(&loan).unwrap();
+    assert_eq!(lender.list(Listing::Loans(SERIES)).unwrap(), []);
+}
+
 #[test]
 fn who_may_only_add_renews_leases_and_says_what_it_may_do() {
     let served = Served::new(&[("client", SeriesScope::All, &[Right::Put, Right::List, Right::Read])]);
@@ -98,6 +129,24 @@ fn clients_keep_a_reserve_where_the_place_behind_the_server_runs_full() {
     keeper.delete(&ObjectName::Reserve).unwrap();
     let remote = Served::over(Arc::new(SimulatedRemote::new()), false, &[("client", SeriesScope::All, &adds)], |it| it);
     assert!(!remote.client("client").capabilities().keeps_reserve, "a bucket does not run full");
+}
+
+/// A bad sector is damage, not an outage: `check` names it, and parity heals it.
+#[test]
+fn what_the_disk_behind_the_server_does_not_give_back_is_told_as_such_and_asked_for_once() {
+    let asked = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&asked);
+    let disk = Interposed::new(SimulatedDisk::new(), move |call| match call {
+        Call::Read(name) => {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Fate::Refused(StorageError::Unreadable { name: *name, source: io::Error::other("a bad sector") })
+        }
+        _ => Fate::Made,
+    });
+    let served = Served::over(Arc::new(disk), false, &[("reader", SeriesScope::All, &[Right::Read])], |it| it);
+    let error = served.client("reader").read(&container(1), 10).unwrap_err();
+    assert!(matches!(&error, StorageError::Unreadable { name, .. } if *name == container(1)), "{error}");
+    assert!(error.to_string().contains("a bad sector") && asked.load(Ordering::Relaxed) == 1, "{error}");
 }
 
 #[test]

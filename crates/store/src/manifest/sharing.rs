@@ -75,6 +75,11 @@ impl Manifest {
         self.live() | &self.lent
     }
 
+    /// The chunks of data that were kept until now, and of which it is not known yet whether others have borrowed them.
+    pub fn unclaimed(&self) -> &RoaringTreemap {
+        &self.unclaimed
+    }
+
     /// The chunks that other series may borrow, if they may at all: the series' own that are kept, but for damaged
     /// ones. What is borrowed is not lent again.
     pub fn lendable(&self) -> RoaringTreemap {

@@ -58,23 +58,33 @@ pub struct Loan {
 /// # Errors
 /// Those of reading a loan: without it nobody can tell what it holds.
 pub fn claimed_chunks(repository: &Repository, lender: SeriesId) -> Result<RoaringTreemap, StoreError> {
-    let listed = repository.storage().list(Listing::Loans(lender))?;
+    let storage = repository.storage();
+    let listed = storage.list(Listing::Loans(lender))?;
     let requests: Vec<ReadRequest> =
         listed.iter().map(|meta| ReadRequest::whole(meta.name, meta.name.bytes_max())).collect();
     let keys = repository.keys();
     let (mut claimed, mut failure) = (RoaringTreemap::new(), None);
-    repository.storage().read_many(&requests, &mut |at, object| {
+    let mut missing = BTreeSet::new();
+    storage.read_many(&requests, &mut |at, object| {
         let Some(request) = requests.get(at) else { return ControlFlow::Continue(()) };
         let chunks = object.map_err(StoreError::from).and_then(|object| loan_chunks(keys, &request.name, object));
         match chunks {
             Ok(chunks) => claimed |= numbers_there(&chunks),
-            // It was given back since it was listed.
-            Err(error) if error.is_not_found() => {}
+            Err(error) if error.is_not_found() => drop(missing.insert(request.name)),
             Err(error) => drop(failure.get_or_insert(error)),
         }
         ControlFlow::Continue(())
     });
-    failure.map_or(Ok(claimed), Err)
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    // They were given back since they were listed, or the place denies what it has.
+    if !missing.is_empty()
+        && let Some(denied) = storage.list(Listing::Loans(lender))?.iter().find(|meta| missing.contains(&meta.name))
+    {
+        return Err(StoreError::ListedAndMissing { object: denied.name.to_string(), location: storage.location() });
+    }
+    Ok(claimed)
 }
 
 /// Opens a loan's object of this name: the chunks that are borrowed, under their numbers at both ends.
@@ -103,7 +113,8 @@ fn numbers_there(chunks: &[BorrowedRun]) -> RoaringTreemap {
 
 /// Returns the manifests that committing `next` after `before` writes, in their order: where chunks are kept no longer
 /// that others may have borrowed, and `before` does not say so yet, one that does comes first. `claimed` is given that
-/// one, to be made durable, and gives what loans name then.
+/// one, to be made durable, and gives what loans name then. A container of `before` goes on answering for what is lent
+/// and in no container of `next`.
 ///
 /// # Errors
 /// Those of `claimed`.
@@ -113,23 +124,40 @@ pub fn manifests_of_commit<E>(
     claimed: impl FnOnce(Option<&Manifest>) -> Result<RoaringTreemap, E>,
 ) -> Result<Vec<Manifest>, E> {
     next.unclaimed = unclaimed_after(before, &next);
-    let going = next.containers.iter().fold(next.unclaimed.clone(), |going, record| going - record.numbers());
+    let lent = in_no_container(&next, &next.lent);
+    if !lent.is_empty() {
+        next = holding(before, &next, lent);
+    }
+    let going = in_no_container(&next, &next.unclaimed);
     if going.is_empty() {
         return Ok(vec![next]);
     }
     let holding = holding(before, &next, going.clone());
     if going.is_subset(&before.unclaimed) {
         let claimed = claimed(None)?;
-        return Ok(vec![settled(next, holding, &claimed)]);
+        // Of what goes only now, others may have borrowed since the loans were listed.
+        let later = &next.unclaimed - &before.unclaimed;
+        return Ok(vec![settled(next, later, holding, &claimed)]);
     }
     let claimed = claimed(Some(&holding))?;
-    Ok(vec![holding.clone(), settled(next, holding, &claimed)])
+    Ok(vec![holding.clone(), settled(next, RoaringTreemap::new(), holding, &claimed)])
+}
+
+/// Those of these chunks that no container of the manifest answers for.
+fn in_no_container(manifest: &Manifest, chunks: &RoaringTreemap) -> RoaringTreemap {
+    let mut left = chunks.clone();
+    if !left.is_empty() {
+        for record in &manifest.containers {
+            left -= record.numbers();
+        }
+    }
+    left
 }
 
 /// Returns `next` with all that was kept and is no longer, until somebody looks who has borrowed it.
 pub(super) fn with_all_unclaimed(before: &Manifest, mut next: Manifest) -> Manifest {
     next.unclaimed = unclaimed_after(before, &next);
-    let going = next.containers.iter().fold(next.unclaimed.clone(), |going, record| going - record.numbers());
+    let going = in_no_container(&next, &(&next.unclaimed | &next.lent));
     holding(before, &next, going)
 }
 
@@ -165,11 +193,12 @@ fn holding(before: &Manifest, next: &Manifest, mut left: RoaringTreemap) -> Mani
     holding
 }
 
-/// Returns the manifest to be committed now that it is known which chunks others have borrowed: `next`, or if that
-/// would take some of them away, `holding`, which then lends all that was unclaimed.
-fn settled(mut next: Manifest, mut holding: Manifest, claimed: &RoaringTreemap) -> Manifest {
+/// Returns the manifest to be committed now that it is known which chunks others have borrowed: `next`, of which only
+/// `later` is unclaimed then, or if that would take some of them away, `holding`, which then lends all that was
+/// unclaimed.
+fn settled(mut next: Manifest, later: RoaringTreemap, mut holding: Manifest, claimed: &RoaringTreemap) -> Manifest {
     if next.unclaimed.is_disjoint(claimed) {
-        next.unclaimed.clear();
+        next.unclaimed = later;
         return next;
     }
     // Bases of what is claimed are among what else was kept.
@@ -281,5 +310,87 @@ impl SeriesWriter<'_> {
             swept += orphans.len() as u64;
         }
         Ok(swept)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::container::{ContainerKind, ContainerRecord};
+    use crate::ids::{ChunkNumber, ChunkRun, ContainerId};
+    use crate::sealed::KeyMode;
+    use crate::secrets::Epoch;
+
+    fn container(serial: u32, first: u64, count: u64) -> ContainerRecord {
+        ContainerRecord {
+            id: ContainerId { lease: 1, serial },
+            kind: ContainerKind::Data,
+            epoch: Epoch::FIRST,
+            mode: KeyMode::Derived,
+            salt: [0; 32],
+            object_bytes: 1 << 20,
+            index_offset: 1 << 19,
+            index_sealed_bytes: 1 << 17,
+            held: count,
+            has_deltas: false,
+            level: 0,
+            chunks: vec![ChunkRun { first: ChunkNumber(first), count }],
+            run_bytes: vec![1000],
+        }
+    }
+
+    fn numbers(numbers: &[u64]) -> RoaringTreemap {
+        numbers.iter().copied().collect()
+    }
+
+    /// A lender with containers of the chunks 10 and 20 to 21, of which these are lent and these unclaimed.
+    fn lender(lent: &[u64], unclaimed: &[u64]) -> Manifest {
+        let mut manifest = Manifest::new(SeriesId([1; 16]), "lender");
+        manifest.lends = true;
+        manifest.containers = vec![container(1, 10, 1), container(2, 20, 2)];
+        (manifest.lent, manifest.unclaimed) = (numbers(lent), numbers(unclaimed));
+        manifest
+    }
+
+    fn held(manifest: &Manifest) -> RoaringTreemap {
+        manifest.containers.iter().fold(RoaringTreemap::new(), |all, record| all | record.numbers())
+    }
+
+    #[test]
+    fn a_container_that_went_by_mistake_goes_on_answering_for_what_is_lent() {
+        let before = lender(&[20], &[]);
+        let mut next = before.clone();
+        next.containers = vec![container(1, 10, 1), container(3, 21, 1)];
+        let commits = manifests_of_commit::<()>(&before, next.clone(), |_| panic!("nothing goes")).expect("manifests");
+        let [last] = &commits[..] else { panic!("{commits:?}") };
+        assert_eq!(held(last), numbers(&[10, 20, 21]));
+        assert_eq!(last.containers[2].id, before.containers[1].id);
+        assert_eq!(held(&with_all_unclaimed(&before, next)), numbers(&[10, 20, 21]));
+    }
+
+    /// Whoever reads the lender's manifest until the next commit may still borrow it, after the loans were listed.
+    #[test]
+    fn what_goes_only_now_stays_unclaimed_where_no_commit_said_so_before_the_loans_were_listed() {
+        let before = lender(&[20], &[10]);
+        let mut next = before.clone();
+        next.lent.clear();
+        next.containers.remove(0);
+        let commits = manifests_of_commit::<()>(&before, next.clone(), |first| {
+            assert!(first.is_none(), "all that goes was said to");
+            Ok(numbers(&[]))
+        });
+        let commits = commits.expect("manifests");
+        assert_eq!((commits.len(), &commits[0].unclaimed), (1, &numbers(&[20])));
+
+        // It is asked for when its container goes, and by a commit of its own first if another one goes with it.
+        let (before, mut next) = (commits[0].clone(), commits[0].clone());
+        next.containers.clear();
+        let commits = manifests_of_commit::<()>(&before, next, |first| {
+            assert!(first.is_none());
+            Ok(numbers(&[20]))
+        });
+        let commits = commits.expect("manifests");
+        assert_eq!((held(&commits[0]), &commits[0].lent), (numbers(&[20]), &numbers(&[20])));
     }
 }

@@ -11,9 +11,9 @@
 #![allow(clippy::missing_panics_doc, reason = "each panics where its promise is broken")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers are small")]
 
-use super::{Listing, ObjectMeta, ObjectName, Original, ReadRequest, Storage, StorageError};
+use super::{Listing, ObjectMeta, ObjectName, Original, ReadRequest, Replaced, Storage, StorageError};
 use crate::container::ContainerKind;
-use crate::ids::{ContainerId, KeyId, RenewalId, SeriesId};
+use crate::ids::{ContainerId, KeyId, LoanId, PartId, RenewalId, SeriesId};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -53,6 +53,7 @@ macro_rules! contracts {
             a_pending_put_can_be_deleted
             a_deleted_name_can_be_written_again
             listings_hold_what_was_asked_in_order
+            objects_of_every_kind_are_listed_together_and_by_their_kind
             a_renewal_takes_the_place_of_the_one_before_and_never_of_another
             nothing_is_unfinished_after_a_barrier
             many_threads_may_put_and_wait_at_once
@@ -264,6 +265,61 @@ pub fn listings_hold_what_was_asked_in_order(storage: &dyn Storage) {
     assert_eq!(both, names[5..9]);
     for object in storage.list(Listing::All).unwrap().iter().filter(|object| object.name != foreign_container(3)) {
         assert_eq!(object.bytes, object.name.to_string().len() as u64);
+    }
+}
+
+/// The names of objects of each kind, in order. Each kind says which comes next, so that a new one is not forgotten.
+fn one_of_each_kind() -> Vec<ObjectName> {
+    let id = ContainerId { lease: 1, serial: 2 };
+    let mut names = Vec::new();
+    let mut next = Some(ObjectName::Config(1));
+    while let Some(name) = next {
+        names.push(name);
+        next = match name {
+            ObjectName::Config(_) => Some(ObjectName::Reserve),
+            ObjectName::Reserve => Some(key(1)),
+            ObjectName::Key(_) => Some(manifest(9)),
+            ObjectName::Manifest(..) => Some(container(0)),
+            ObjectName::Container(ContainerKind::Data, ..) => Some(metadata_container(1)),
+            ObjectName::Container(ContainerKind::Metadata, ..) => Some(ObjectName::Aside(Replaced::Config(1), 3)),
+            ObjectName::Aside(..) => Some(ObjectName::Parity(SERIES, id)),
+            ObjectName::Parity(..) => Some(ObjectName::ManifestPart(SERIES, PartId { lease: 1, serial: 4 })),
+            ObjectName::ManifestPart(_, part) => Some(Original::ManifestPart(SERIES, part).copy()),
+            ObjectName::Copy(Original::ManifestPart(..)) => Some(Original::Manifest(SERIES, 9).copy()),
+            ObjectName::Copy(Original::Manifest(..)) => Some(Original::Key(KeyId([1; 16])).copy()),
+            ObjectName::Copy(Original::Key(_)) => Some(Original::Config(1).copy()),
+            ObjectName::Copy(Original::Config(_)) => {
+                Some(ObjectName::Loan(SERIES, LoanId { borrower: OTHER_SERIES, lease: 1, serial: 5 }))
+            }
+            ObjectName::Loan(..) => Some(ObjectName::Directory(7)),
+            ObjectName::Directory(_) => Some(ObjectName::Renewal(SERIES, RenewalId { lease: 1, count: 6 })),
+            ObjectName::Renewal(..) => None,
+        };
+    }
+    names.sort_unstable();
+    names
+}
+
+/// A listing of everything holds objects of every kind, and each listing of a kind all that are of it.
+pub fn objects_of_every_kind_are_listed_together_and_by_their_kind(storage: &dyn Storage) {
+    let names = one_of_each_kind();
+    for name in &names {
+        match name {
+            ObjectName::Renewal(..) => storage.renew(name, None).unwrap(),
+            name => storage.create(name, b"x").unwrap(),
+        }
+    }
+    storage.barrier().unwrap();
+    let listed = |what| storage.list(what).unwrap().into_iter().map(|object| object.name).collect::<Vec<_>>();
+    assert_eq!(listed(Listing::All), names);
+    let kept_twice = [Listing::Configs, Listing::ConfigCopies, Listing::Keys, Listing::KeyCopies];
+    let others = [Listing::Aside, Listing::Directories, Listing::AllManifests, Listing::AllManifestCopies];
+    let of_series = [SERIES, OTHER_SERIES].into_iter().flat_map(|series| {
+        Listing::kept_by(series).into_iter().chain([Listing::Renewals(series), Listing::Loans(series)])
+    });
+    for what in kept_twice.into_iter().chain(others).chain(of_series) {
+        let held: Vec<ObjectName> = names.iter().copied().filter(|name| what.holds(name)).collect();
+        assert_eq!(listed(what), held, "{what:?}");
     }
 }
 

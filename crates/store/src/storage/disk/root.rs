@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The folders a repository has besides.
-const FOLDERS: [&str; 9] = ["config", "keys", "series", "data", "metadata", "parity", "aside", "renewals", "parts"];
+const FOLDERS: [&str; 11] =
+    ["config", "keys", "series", "data", "metadata", "parity", "aside", "renewals", "parts", "loans", "directory"];
 /// The folder of copies; it has some of the same folders.
 const COPIES: &str = "copies";
 
@@ -243,10 +244,12 @@ impl Root {
 
     pub(super) fn list_all(&self) -> Result<Vec<ObjectMeta>, StorageError> {
         let mut objects = Vec::new();
-        for folder in ["", "config", "keys", "copies/config", "copies/keys", "aside"] {
+        for folder in ["", "config", "keys", "copies/config", "copies/keys", "aside", "directory"] {
             objects.extend(self.list_folder(folder)?);
         }
-        for folder in ["series", "data", "metadata", "parity", "copies/series", "renewals", "parts", "copies/parts"] {
+        let of_series =
+            ["series", "data", "metadata", "parity", "copies/series", "renewals", "parts", "copies/parts", "loans"];
+        for folder in of_series {
             objects.extend(self.list_below(folder)?);
         }
         Ok(objects)
