@@ -12,6 +12,7 @@ use siltstone_store::manifest::Snapshot;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Latency, Listing, ObjectName};
 use siltstone_store::{SeriesId, SnapshotId, StoreError, Time};
+use std::collections::HashMap;
 
 /// Seconds that clocks of machines that back up to one place may differ by, mistaken time zones included: a day. A
 /// snapshot dated further ahead was made by a clock that is wrong.
@@ -35,7 +36,7 @@ pub struct SnapshotView {
 impl SnapshotView {
     /// The moment it counts as taken at: its time, but none after it was made.
     pub fn dated(&self) -> Time {
-        self.snapshot.time.min(self.snapshot.made)
+        self.snapshot.dated()
     }
 
     /// Returns its identity within the repository.
@@ -219,7 +220,8 @@ fn no_snapshot(repository: &Repository, damage: Vec<StoreError>) -> Result<Optio
     }
 }
 
-/// The error to tell if there is a series with containers but no manifest; at a distance a check looks for that.
+/// The error to tell if there is a series with containers but no manifest; at a distance a check looks for that. Of
+/// series that the key does not reach, none is known: their containers prove nothing.
 fn lost_manifest(repository: &Repository) -> Result<Option<EngineError>, EngineError> {
     if repository.storage().capabilities().latency > Latency::Disk {
         // Millions of objects may be listed in vain.
@@ -227,7 +229,8 @@ fn lost_manifest(repository: &Repository) -> Result<Option<EngineError>, EngineE
     }
     let series = repository.series()?;
     let listed = repository.storage().list(Listing::All).map_err(StoreError::from)?;
-    let lost = listed.iter().find(|meta| matches!(meta.name, ObjectName::Container(_, id, _) if !series.contains(&id)));
+    let is_lost = |id: SeriesId| repository.reaches(id) && !series.contains(&id);
+    let lost = listed.iter().find(|meta| matches!(meta.name, ObjectName::Container(_, id, _) if is_lost(id)));
     Ok(lost.map(|meta| StoreError::LostManifest { container: meta.name.to_string(), sequence: 0 }.into()))
 }
 
@@ -262,6 +265,7 @@ pub struct Group {
 /// Splits snapshots into groups that agree on all the keys; groups in order of first appearance.
 pub fn group(views: Vec<SnapshotView>, by: &[GroupKey]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
+    let mut places: HashMap<_, usize> = HashMap::new();
     for view in views {
         let has = |key| by.contains(&key);
         let sorted_tags = || {
@@ -273,12 +277,15 @@ pub fn group(views: Vec<SnapshotView>, by: &[GroupKey]) -> Vec<Group> {
         let paths = has(GroupKey::Paths).then(|| view.snapshot.paths.clone());
         let tags = has(GroupKey::Tags).then(sorted_tags);
         let series = has(GroupKey::Series).then(|| view.series_name.clone());
-        let same = |group: &&mut Group| {
-            group.host == host && group.paths == paths && group.tags == tags && group.series == series
-        };
-        match groups.iter_mut().find(same) {
+        let fields = (host, paths, tags, series);
+        let place = places.get(&fields).copied().unwrap_or(groups.len());
+        match groups.get_mut(place) {
             Some(group) => group.snapshots.push(view),
-            None => groups.push(Group { host, paths, tags, series, snapshots: vec![view] }),
+            None => {
+                let (host, paths, tags, series) = fields.clone();
+                groups.push(Group { host, paths, tags, series, snapshots: vec![view] });
+                places.insert(fields, place);
+            }
         }
     }
     groups

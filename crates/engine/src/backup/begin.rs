@@ -77,7 +77,18 @@ impl<'t> BackupRun<'t> {
         let room = (shares.index_bytes / BORROWED_PART, spill.as_ref());
         let borrowing = Borrowing::new(self, manifest, checkpoints.map(|made| made as &dyn MakesLoans), room);
         let known = Knowledge { index, older, borrowing, waiting_bytes: shares.lender_bytes };
-        let stages = Stages { run: self, manifest, chunks, unusable, sink, checkpoints, similar_bytes, local_catalog };
+        let linked_bytes = shares.linked_bytes;
+        let stages = Stages {
+            run: self,
+            manifest,
+            chunks,
+            unusable,
+            sink,
+            checkpoints,
+            similar_bytes,
+            linked_bytes,
+            local_catalog,
+        };
         let mut outcome = stages.run(source, known, selection.as_mut())?;
         outcome.found = found;
         outcome.catalog = local.into_draft();

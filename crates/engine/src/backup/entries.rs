@@ -3,6 +3,7 @@
 
 use super::assemble::ChunkStore;
 use super::flow::{FileEnd, Item, Part};
+use super::links::{Inode, inode_of};
 use super::outcome::Tally;
 use super::plan::inline_runs;
 use crate::fs::{Problem, ProblemKind};
@@ -25,8 +26,8 @@ pub(super) struct Entries<'s, 'a, 'env> {
     recipe: RecipeWriter,
     /// The large file whose chunks are coming in, and the bytes of it so far.
     coming: Option<(EntryPath, u64)>,
-    /// Files with several names, by device and inode, as they were read, and how many names are still to come.
-    linked: HashMap<(u64, u64), (Content, Metadata, u64)>,
+    /// Files of which further names may follow, as they were read. The planner says when none will.
+    linked: HashMap<Inode, Box<(Content, Metadata)>>,
     tally: Tally,
 }
 
@@ -59,6 +60,10 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
                 Ok(())
             }
             Item::Link { path, metadata, action } => self.link(path, &metadata, action),
+            Item::Forget(inode) => {
+                self.linked.remove(&inode);
+                Ok(())
+            }
             Item::Read(_) => unreachable!("files to be read come as pieces"),
         }
     }
@@ -123,6 +128,10 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         if let Some(problem) = &end.problem {
             self.problem(problem);
         }
+        if end.is_remembered {
+            // Of another file that had the number of its inode before.
+            self.linked.remove(&inode_of(&end.metadata));
+        }
         if !end.is_complete {
             self.catalog.sink_mut().drop_entry();
             return Ok(());
@@ -131,9 +140,9 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
         let entry = Entry { path: end.path, metadata: end.metadata, content };
         let is_kept = self.push(&entry, end.action)?;
         let Entry { metadata, content, .. } = entry;
-        if is_kept && metadata.links > 1 {
-            let names = metadata.links - 1;
-            self.linked.insert((metadata.device, metadata.inode), (content, metadata, names));
+        if is_kept && end.is_remembered {
+            // A copy takes no more memory than it needs.
+            self.linked.insert(inode_of(&metadata), Box::new((content.clone(), metadata)));
         }
         Ok(())
     }
@@ -141,9 +150,8 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
     /// Another name of a file that was read before it. It gets the metadata that was read with the content, not what
     /// the walk found later: newer times beside older content would pass for unchanged ever after.
     fn link(&mut self, path: EntryPath, metadata: &Metadata, action: EntryAction) -> Result<(), EngineError> {
-        let inode = (metadata.device, metadata.inode);
         self.observer.advance(1, 0);
-        let Some((content, as_read, names)) = self.linked.get_mut(&inode) else {
+        let Some((content, metadata)) = self.linked.get(&inode_of(metadata)).map(|linked| (**linked).clone()) else {
             self.problem(&Problem::entry(
                 &path,
                 ProblemKind::Unreadable,
@@ -151,11 +159,6 @@ impl<'s, 'a, 'env> Entries<'s, 'a, 'env> {
             ));
             return Ok(());
         };
-        let (content, metadata) = (content.clone(), as_read.clone());
-        *names -= 1;
-        if *names == 0 {
-            self.linked.remove(&inode);
-        }
         self.push(&Entry { path, metadata, content }, action).map(drop)
     }
 

@@ -1,6 +1,7 @@
 //! Types that flow from stage to stage: items on their way to the catalog, pieces of files, segments of new
 //! chunks, regions and checkpoints. Stages import them; this file imports no stage.
 
+use super::links::Inode;
 use super::outcome::{Account, Taken, Tally};
 use super::source::Unread;
 use crate::delta::Likeness;
@@ -49,6 +50,8 @@ pub(super) enum Item {
     },
     /// Another name of a file that an earlier item reads.
     Link { path: EntryPath, metadata: Metadata, action: EntryAction },
+    /// No entry: no further name of this file follows that is not read itself.
+    Forget(Inode),
     /// A file to be read.
     Read(ToRead),
 }
@@ -62,6 +65,8 @@ pub(super) struct ToRead {
     pub(super) action: EntryAction,
     /// Changed ranges of a file on disk, if the rest is known.
     pub(super) patch: Option<Box<Patch>>,
+    /// True if further names of it may follow as [`Item::Link`].
+    pub(super) is_remembered: bool,
 }
 
 /// A batch of items for one reader, and where its pieces go.
@@ -112,6 +117,8 @@ pub(super) struct FileEnd {
     /// True if there is content to keep.
     pub(super) is_complete: bool,
     pub(super) problem: Option<Problem>,
+    /// True if further names of it may follow as [`Item::Link`].
+    pub(super) is_remembered: bool,
 }
 
 /// New chunks in the order of the stream, of both kinds.

@@ -17,7 +17,7 @@
 //! begin       -> stages, sample             what the run has to know; how memory is divided
 //! stages      -> all stages                 starts their threads and joins them, for paths or for a stream
 //! all stages  -> piece, previous, ...       one file each
-//! source, options, outcome, flow, run       ground: what all of them share; it knows no stage
+//! source, options, outcome, flow, links, run  ground: what all of them share; it knows no stage
 //! ```
 //! Each arrow is a use of another file; none leads back, nor do imports.
 
@@ -34,6 +34,7 @@ mod entries;
 mod flow;
 mod fresh;
 mod heal;
+mod links;
 mod local;
 mod modes;
 mod needs;

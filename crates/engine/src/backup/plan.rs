@@ -7,6 +7,7 @@
 
 use super::flow::{Disconnected, Item, Job, Patch, Step, ToRead, Unusable};
 use super::fresh::distrust_fresh;
+use super::links::{Inode, Links, Seen, inode_of};
 use super::options::BackupOptions;
 use super::outcome::Planned;
 use super::previous::Chained;
@@ -20,7 +21,6 @@ use crossbeam_channel::{Sender, bounded};
 use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
 use siltstone_store::recipe::{Piece, Recipe};
 use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
-use std::collections::HashSet;
 use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,8 +45,8 @@ pub(super) struct Planner<'s, 'r> {
     observer: &'s dyn Observer,
     unusable: &'s Unusable,
     previous: Option<Previous<'s, 'r>>,
-    /// Files with several names of which one is being read, by device and inode.
-    links: HashSet<(u64, u64)>,
+    /// Files with several names of which one is being read.
+    links: Links,
     steps: Sender<Step>,
     jobs: Sender<Job>,
     batch: Vec<Item>,
@@ -76,7 +76,7 @@ impl<'s, 'r> Planner<'s, 'r> {
             let entries: Box<dyn Iterator<Item = _> + 's> = Box::new(Chained::new(source, roots));
             Previous { source, entries: entries.peekable(), damaged: &unusable.catalog_damaged }
         });
-        let (links, batch) = (HashSet::new(), Vec::new());
+        let (links, batch) = (Links::default(), Vec::new());
         Self {
             options,
             observer,
@@ -90,6 +90,11 @@ impl<'s, 'r> Planner<'s, 'r> {
             has_reads: false,
             reads_all: false,
         }
+    }
+
+    /// Keeps files of which further names are expected here.
+    pub(super) fn with_links(self, links: Links) -> Self {
+        Self { links, ..self }
     }
 
     /// Trusts no source that says a file is unchanged.
@@ -141,7 +146,11 @@ impl<'s, 'r> Planner<'s, 'r> {
             SourceKind::File { size, unread } => self.file((path, metadata), (size, unread), previous, changed),
             SourceKind::Other(content) => ready(path, metadata, content, previous),
         };
-        self.add(item)
+        self.add(item)?;
+        while let Some(inode) = self.links.next_forgotten() {
+            self.add(Item::Forget(inode))?;
+        }
+        Ok(())
     }
 
     fn file(
@@ -151,6 +160,7 @@ impl<'s, 'r> Planner<'s, 'r> {
         previous: Option<Entry>,
         changed: Option<&[Range<u64>]>,
     ) -> Item {
+        let (inode, seen) = (inode_of(&metadata), Seen::new(&metadata, size));
         let is_known = |previous: &&Entry| changed.is_none() && self.is_unchanged(previous, &metadata, size, &unread);
         let reused = previous.as_ref().filter(is_known).and_then(|previous| self.reusable(previous));
         let has_all = |previous: &Entry| has_xattrs(&mut metadata, &previous.metadata, &unread);
@@ -159,17 +169,21 @@ impl<'s, 'r> Planner<'s, 'r> {
         {
             if let Unread::Described(_) = unread {
                 // A name that follows may be of this content, which is not being read.
-                self.links.remove(&(metadata.device, metadata.inode));
+                self.links.forget(inode);
             }
             let entry = Entry { path, metadata, content: Content::File { size, recipe } };
             return Item::Ready { entry, action: EntryAction::Unchanged, needs };
         }
         let action = if previous.is_some() { EntryAction::Changed } else { EntryAction::New };
-        if self.is_link(&metadata, &unread) {
+        let is_remembered = metadata.links > 1;
+        if is_remembered && self.is_link(inode, seen, &unread) {
             return Item::Link { path, metadata, action };
         }
+        if is_remembered {
+            self.links.remember(inode, seen, metadata.links);
+        }
         let patch = previous.zip(changed).and_then(|(previous, changed)| self.patch(previous, changed));
-        Item::Read(ToRead { path, metadata, size, unread, action, patch })
+        Item::Read(ToRead { path, metadata, size, unread, action, patch, is_remembered })
     }
 
     /// Tells whether the content is still what it was: by size, times and inode of a file on disk, else by the word of
@@ -225,18 +239,31 @@ impl<'s, 'r> Planner<'s, 'r> {
         (!lost).then(|| (recipe.clone(), needs))
     }
 
-    /// Tells whether another name of this file is being read already; if not, remembers that this one is.
-    fn is_link(&mut self, metadata: &Metadata, unread: &Unread) -> bool {
-        let may_be = match unread {
-            Unread::OnDisk(_) => true,
-            Unread::Described(described) => described.is_link,
-        };
-        metadata.links > 1 && !self.links.insert((metadata.device, metadata.inode)) && may_be
+    /// Tells whether another name of this file is being read already.
+    fn is_link(&mut self, inode: Inode, seen: Seen, unread: &Unread) -> bool {
+        match unread {
+            Unread::OnDisk(_) => self.links.take(inode, Some(seen)),
+            // It has compared what it needs to.
+            Unread::Described(described) => described.is_link && self.links.take(inode, None),
+        }
     }
 
-    /// Tells whether another name of this file is being read.
-    pub(super) fn is_being_read(&self, metadata: &Metadata) -> bool {
-        self.links.contains(&(metadata.device, metadata.inode))
+    /// Keeps all files of which a name is read, however many there are.
+    pub(super) fn keep_links(&mut self) {
+        self.links.keep_all();
+    }
+
+    /// Tells whether a name of this file is being read.
+    pub(super) fn is_being_read(&self, inode: Inode) -> bool {
+        self.links.has(inode)
+    }
+
+    /// The inode that the previous catalog has at the path, if it comes next there.
+    pub(super) fn previous_inode(&mut self, path: &EntryPath) -> Option<Inode> {
+        match self.previous.as_mut()?.entries.peek()? {
+            Ok(entry) if entry.path == *path => Some(inode_of(&entry.metadata)),
+            _ => None,
+        }
     }
 
     /// The next entry of the previous catalog, if it stands before this path; `None`: whatever it is.

@@ -20,9 +20,18 @@ pub(crate) fn last_whole(manifest: &Manifest) -> Option<&Snapshot> {
     manifest.snapshots().iter().rev().find(|snapshot| !snapshot.partial)
 }
 
-/// The last of those that users see: neither a checkpoint nor marked as deleted.
-pub(super) fn last_live(manifest: &Manifest) -> Option<&Snapshot> {
-    manifest.snapshots().iter().rev().find(|snapshot| !snapshot.partial && snapshot.deleted.is_none())
+/// The latest of those that users see: neither a checkpoint nor marked as deleted. What was brought along from elsewhere
+/// may be older than what was stored before it.
+pub(super) fn latest_live(manifest: &Manifest) -> Option<&Snapshot> {
+    let live = manifest.snapshots().iter().filter(|snapshot| !snapshot.partial && snapshot.deleted.is_none());
+    live.max_by_key(|snapshot| snapshot.dated())
+}
+
+/// Tells whether the last whole snapshot is the latest of all whole ones, too.
+pub(super) fn is_last_latest(manifest: &Manifest) -> bool {
+    let whole = manifest.snapshots().iter().filter(|snapshot| !snapshot.partial);
+    let latest = whole.max_by_key(|snapshot| snapshot.dated());
+    latest.map(|latest| latest.id) == last_whole(manifest).map(|last| last.id)
 }
 
 /// The last whole snapshot, if `next` differs from it by nothing but when and by which program it was made: then its

@@ -15,6 +15,8 @@ use std::io::{self, ErrorKind, Read};
 
 /// Files of up to this many bytes are read before they are looked at; they fit into what every piece has room for.
 const AS_SEEN_BYTES_MAX: usize = 64 << 10;
+/// Content of a file that says it is empty is below this.
+const UNSIZED_BYTES_MAX: u64 = 64 << 20;
 
 impl ReadStage<'_, '_> {
     /// Works off jobs until there are no more.
@@ -65,7 +67,7 @@ impl ReadStage<'_, '_> {
 
 impl PieceWriter<'_, '_, '_> {
     fn read_file(&mut self, file: ToRead) -> Result<(), Disconnected> {
-        let ToRead { path, mut metadata, size, unread, action, patch } = file;
+        let ToRead { path, mut metadata, size, unread, action, patch, is_remembered } = file;
         let read = match unread {
             Unread::OnDisk(handle) => self.read_on_disk(&path, &mut metadata, size, &handle, patch.as_deref())?,
             Unread::Described(described) => self.read_described(&path, size, &*described.content)?,
@@ -73,7 +75,8 @@ impl PieceWriter<'_, '_, '_> {
         let is_complete = read.is_ok();
         let nothing = |problem| FileRead { size: 0, read_bytes: 0, problem: Some(problem) };
         let FileRead { size, read_bytes, problem } = read.unwrap_or_else(nothing);
-        self.add(Part::End(Box::new(FileEnd { path, metadata, action, size, read_bytes, is_complete, problem })))
+        let end = FileEnd { path, metadata, action, size, read_bytes, is_complete, problem, is_remembered };
+        self.add(Part::End(Box::new(end)))
     }
 
     /// Reads a file on disk.
@@ -94,7 +97,8 @@ impl PieceWriter<'_, '_, '_> {
     }
 
     /// Reads a small file with as few system calls as can be: that it is the one the scan saw, and as it was then, is
-    /// looked at once, when all is read. `None` if anything is in the way: then nothing is kept of what was read.
+    /// looked at once, when all is read; of one that says it is empty, that there is nothing to be read. `None` if
+    /// anything is in the way: then nothing is kept of what was read.
     fn read_as_seen(
         &mut self,
         metadata: &mut Metadata,
@@ -106,11 +110,14 @@ impl PieceWriter<'_, '_, '_> {
         let Ok(source) = handle.open_as_seen() else { return Ok(None) };
         let xattrs = if handle.xattrs_later() { source.xattrs().map(Some) } else { Ok(None) };
         let (Ok(xattrs), false) = (xattrs, source.may_have_holes()) else { return Ok(None) };
-        let is_whole = most == 0
-            || match self.take_in(most, &mut |buffer| source.read_at(buffer, 0))? {
+        let is_whole = if most == 0 {
+            source.read_on(&mut [0]).is_ok_and(|count| count == 0)
+        } else {
+            match self.take_in(most, &mut |buffer| source.read_at(buffer, 0))? {
                 Ok(count) => count == most,
                 Err(_) => false,
-            };
+            }
+        };
         if !is_whole || !source.is_as_opened().unwrap_or(false) {
             self.forget_uncut();
             return Ok(None);
@@ -140,13 +147,14 @@ impl PieceWriter<'_, '_, '_> {
         let lacking = handle.xattrs_later().then(|| read_xattrs(path, metadata, &source)).flatten();
         self.begin(path, source.size())?;
         let outcome = match patch {
+            _ if source.size() == 0 => self.read_unsized(path, &source)?,
             Some(patch) => self.read_changed(&source, patch)?,
             None => self.read_content(&mut disk_reader(&source))?,
         };
         Ok(match outcome {
             Err(error) => Err(Problem::entry(path, ProblemKind::Unreadable, error)),
             Ok((size, read_bytes)) => {
-                let changed = size != source.size() || source.changed_since_open().unwrap_or(true);
+                let changed = size < source.size() || source.changed_since_open().unwrap_or(true);
                 let reason = "what was read is stored, and may be a mixture of before and after";
                 let problem = changed.then(|| Problem::entry(path, ProblemKind::ChangedWhileRead, reason));
                 Ok(FileRead { size, read_bytes, problem: problem.or(lacking) })
@@ -194,7 +202,7 @@ impl PieceWriter<'_, '_, '_> {
                     self.add_hole(bytes)?;
                     size = size.saturating_add(bytes);
                 }
-                Ok(Some(Span::Data(most))) => match self.read_data(source, most)? {
+                Ok(Some(Span::Data(most))) => match self.read_data(&mut |buffer| source.read(buffer), most)? {
                     Err(error) => return Ok(Err(error)),
                     Ok(bytes) => (size, read_bytes) = (size.saturating_add(bytes), read_bytes + bytes),
                 },
@@ -202,8 +210,22 @@ impl PieceWriter<'_, '_, '_> {
         }
     }
 
+    /// Reads a file that says it is empty to where nothing follows; gives the size reached and the bytes read. In
+    /// `/proc` there are some that hardly end.
+    fn read_unsized(&mut self, path: &EntryPath, source: &SourceFile) -> Result<io::Result<(u64, u64)>, Disconnected> {
+        // It may turn out to be large.
+        self.add(Part::Begin(path.clone()))?;
+        let read = self.read_data(&mut |buffer| source.read_on(buffer), UNSIZED_BYTES_MAX)?;
+        let too_much = || io::Error::other("its size is said to be 0, and there is far too much in it for that");
+        Ok(read.and_then(|bytes| if bytes < UNSIZED_BYTES_MAX { Ok((bytes, bytes)) } else { Err(too_much()) }))
+    }
+
     /// Reads a span of data to its end; gives its bytes.
-    fn read_data(&mut self, source: &mut dyn ContentReader, most: u64) -> Result<io::Result<u64>, Disconnected> {
+    fn read_data(
+        &mut self,
+        read: &mut dyn FnMut(&mut [u8]) -> io::Result<usize>,
+        most: u64,
+    ) -> Result<io::Result<u64>, Disconnected> {
         let mut bytes = 0;
         let outcome = loop {
             if bytes >= most {
@@ -213,7 +235,7 @@ impl PieceWriter<'_, '_, '_> {
                 return Err(Disconnected);
             }
             let left = usize::try_from(most - bytes).unwrap_or(usize::MAX);
-            match self.fill(left, &mut |buffer| source.read(buffer))? {
+            match self.fill(left, read)? {
                 Ok(0) => break Ok(bytes),
                 Ok(count) => bytes += count as u64,
                 Err(error) => break Err(error),

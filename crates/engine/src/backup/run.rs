@@ -77,7 +77,7 @@ impl<'t> BackupRun<'t> {
 
     /// Tells whether a snapshot with this root is not to be made, for the last live one has the same.
     pub(super) fn is_unwanted(&self, root: ChunkNumber, manifest: &Manifest) -> bool {
-        self.options.skip_if_unchanged && previous::last_live(manifest).is_some_and(|parent| parent.root == root)
+        self.options.skip_if_unchanged && previous::latest_live(manifest).is_some_and(|parent| parent.root == root)
     }
 
     /// Refuses a copy that lacks something of its original, unless such are taken: it would pass for whole.

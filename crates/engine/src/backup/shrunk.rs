@@ -24,7 +24,7 @@ pub(super) fn share_of(source: &Source, options: &BackupOptions) -> Option<f64> 
 impl BackupRun<'_> {
     /// Refuses a source that lost too much since the last live snapshot of the same paths, or all it had.
     pub(super) fn refuse_shrunk(&self, before: &Manifest, now: &SnapshotStatistics) -> Result<(), EngineError> {
-        let last = previous::last_live(before).filter(|last| last.paths == self.paths);
+        let last = previous::latest_live(before).filter(|last| last.paths == self.paths);
         let Some((share, last)) = self.shrink_share.zip(last) else { return Ok(()) };
         let then = &last.statistics;
         let parts = [(then.files, now.files), (then.logical_bytes, now.logical_bytes)];

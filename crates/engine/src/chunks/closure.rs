@@ -4,7 +4,7 @@ use super::{Address, ChunkSource};
 use crate::bases::{BaseGraph, Pending};
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
-use siltstone_store::{ChunkNumber, StoreError};
+use siltstone_store::{ChunkNumber, ChunkRun, StoreError};
 use std::collections::HashSet;
 
 impl ChunkSource<'_> {
@@ -15,12 +15,22 @@ impl ChunkSource<'_> {
     /// [`StoreError::MissingChunk`] for a number that no container answers for; what reading the indexes gives.
     ///
     /// # Complexity
-    /// Every number and base once; an index is opened again for each generation of bases that leads into it.
+    /// Every number beside deltas and every base once; an index is opened again for each generation of bases that leads
+    /// into it.
     pub(crate) fn closure(&self, numbers: &RoaringTreemap) -> Result<RoaringTreemap, StoreError> {
         let mut all = numbers.clone();
         let mut pending = Pending::new();
         let borrowed = self.borrowed();
-        for number in numbers.iter().map(ChunkNumber).filter(|number| !borrowed.contains(number.0)) {
+        let own = numbers - &borrowed;
+        for run in ChunkRun::runs_of(&own) {
+            self.answered(run)?;
+        }
+        // Only these can have bases: the numbers of a large snapshot, one by one, would take much memory.
+        let mut beside_deltas = RoaringTreemap::new();
+        for (_, record) in self.own_records().iter().filter(|(_, record)| record.has_deltas) {
+            beside_deltas |= record.numbers() & &own;
+        }
+        for number in beside_deltas.iter().map(ChunkNumber) {
             pending.push(self.container_of(number)?, number);
         }
         let mut seen: HashSet<Address> = HashSet::new();

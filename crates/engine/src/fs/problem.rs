@@ -97,6 +97,8 @@ pub enum ProblemKind {
     ChangedWhileRead,
     /// Backup: its path is too long to be stored.
     PathTooLong,
+    /// Backup: the snapshot that a list of changes builds on lacks entries.
+    Incomplete,
     /// Import: what the archive has there cannot be kept.
     NotImported,
     /// Import: what came of it differs from the original.
@@ -135,6 +137,7 @@ impl ProblemKind {
             Self::Replaced => "was replaced during the backup",
             Self::ChangedWhileRead => "changed while it was read",
             Self::PathTooLong => "has too long a path",
+            Self::Incomplete => "is not complete",
             Self::NotMoved => "cannot be settled",
             Self::NotImported => "cannot be imported as it is",
             Self::ImportDiffers => "differs from the original",
@@ -160,9 +163,10 @@ impl ProblemKind {
             Self::Replaced => "replaced",
             Self::ChangedWhileRead => "changed_while_read",
             Self::PathTooLong => "path_too_long",
+            Self::Incomplete => "incomplete",
             Self::NotMoved => "not_moved",
-            Self::NotImported => "cannot be imported as it is",
-            Self::ImportDiffers => "differs from the original",
+            Self::NotImported => "not_imported",
+            Self::ImportDiffers => "import_differs",
             Self::NotWritten => "not_written",
             Self::ContentDamaged => "content_damaged",
             Self::VerifyFailed => "verify_failed",
@@ -191,5 +195,33 @@ mod tests {
         let path = EntryPath::new(*b"home/a\nb\x1b[2J\xff\xc3\xa9").expect("a valid path");
         let problem = Problem::entry(&path, ProblemKind::Unreadable, "reason");
         assert_eq!(problem.to_string(), "/home/a\\nb\\u{1b}[2J\\xff\u{e9}: cannot be read: reason");
+    }
+
+    #[test]
+    fn codes_are_words_of_small_letters() {
+        let kinds = [
+            ProblemKind::SourceMissing,
+            ProblemKind::Vanished,
+            ProblemKind::Unreadable,
+            ProblemKind::Replaced,
+            ProblemKind::ChangedWhileRead,
+            ProblemKind::PathTooLong,
+            ProblemKind::NotImported,
+            ProblemKind::ImportDiffers,
+            ProblemKind::NotWritten,
+            ProblemKind::ContentDamaged,
+            ProblemKind::VerifyFailed,
+            ProblemKind::InTheWay,
+            ProblemKind::Owner,
+            ProblemKind::Attribute,
+            ProblemKind::Permissions,
+            ProblemKind::Times,
+            ProblemKind::NotRemoved,
+            ProblemKind::NotMoved,
+            ProblemKind::Damaged,
+        ];
+        for code in kinds.map(ProblemKind::code) {
+            assert!(code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{code}");
+        }
     }
 }

@@ -45,6 +45,8 @@ pub struct Scanner {
     options: ScanOptions,
     reader: MetadataReader,
     nested: BTreeSet<Vec<u8>>,
+    /// Those of the nested sources that the walk has not come to.
+    unmet: BTreeSet<Vec<u8>>,
     /// Part of the sources that is walked; `None` for all.
     choice: Option<Choice>,
     /// The place at which the source is recorded; `None` for its own.
@@ -63,7 +65,8 @@ struct WalkedDirectory {
     /// Tells whether `..` leads back to it.
     status: Status,
     path_bytes: usize,
-    /// The device of the source it belongs to.
+    /// The device of the source it belongs to. If that is another than its own in a walk that stays on the file systems
+    /// of the sources, it only leads to a source that lies deeper.
     device: u64,
     names: Names,
 }
@@ -93,7 +96,9 @@ impl Iterator for Scanner {
             if let Some(item) = self.ready.pop_front() {
                 return Some(self.as_recorded(item));
             }
-            let open = self.directories.last_mut()?;
+            let Some(open) = self.directories.last_mut() else {
+                return self.next_unmet();
+            };
             match open.names.next() {
                 None => self.leave(),
                 Some(visit) => self.visit(visit),
@@ -134,7 +139,8 @@ impl Scanner {
         let reader = MetadataReader::new(options.detail);
         let (directories, path, ready) = (Vec::new(), Vec::new(), VecDeque::new());
         let (choice, place, buffer) = (None, None, Vec::new());
-        let mut scanner = Self { options, reader, nested, choice, place, directories, path, ready, buffer };
+        let unmet = nested.clone();
+        let mut scanner = Self { options, reader, nested, unmet, choice, place, directories, path, ready, buffer };
         scanner.report_missing_nested();
         scanner.enter_root(root);
         Ok(scanner)
@@ -147,9 +153,40 @@ impl Scanner {
             if let (Err(error), Ok(path)) = (found, EntryPath::new(path.clone()))
                 && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
             {
+                self.unmet.remove(path.as_bytes());
                 self.ready.push_back(ScanItem::Problem(Problem::entry(&path, ProblemKind::SourceMissing, error)));
             }
         }
+    }
+
+    /// A source inside another one to which the walk of that did not come.
+    fn next_unmet(&mut self) -> Option<ScanItem> {
+        let reason =
+            "the walk of the source around it did not come there; symbolic links inside a source are not followed";
+        while let Some(path) = self.unmet.pop_first() {
+            // A longer path was told of on the way.
+            if let Ok(path) = EntryPath::new(path) {
+                return Some(ScanItem::Problem(Problem::entry(&path, ProblemKind::SourceMissing, reason)));
+            }
+        }
+        None
+    }
+
+    /// Tells whether a path is a source inside another one, or leads to one.
+    fn leads_to_nested(&self, path: &EntryPath) -> bool {
+        let path = path.as_bytes();
+        self.nested.contains(path) || self.nested.iter().any(|source| is_inside(source, path))
+    }
+
+    fn is_border(&self, status: &Status, device: Option<u64>) -> bool {
+        self.options.one_file_system && device.is_some_and(|device| device != status.device)
+    }
+
+    /// The device that what a directory holds is held against. Beyond a border that is the outer source's until a
+    /// source is met.
+    fn device_inside(&self, path: &EntryPath, status: &Status, device: Option<u64>) -> u64 {
+        let is_own = self.is_border(status, device) && self.nested.contains(path.as_bytes());
+        device.filter(|_| !is_own).unwrap_or(status.device)
     }
 
     fn enter_root(&mut self, root: SourceNode) {
@@ -177,6 +214,7 @@ impl Scanner {
             return;
         };
         let (path_bytes, device) = (open.path_bytes, open.device);
+        let is_way = self.options.one_file_system && open.status.device != device;
         let visit = match visit {
             Visit::Source(name) if self.place.is_some() => return self.visit_placed(&directory, name),
             visit => visit,
@@ -188,6 +226,15 @@ impl Scanner {
         }
         self.path.extend_from_slice(name.to_bytes());
         let Some(path) = self.entry_path() else { return };
+        if is_way && !self.leads_to_nested(&path) {
+            let is_chosen = matches!(visit, Visit::Chosen(_));
+            let why = SkipReason::OtherFilesystem;
+            return self.ready.push_back(if is_chosen {
+                ScanItem::Anew { path }
+            } else {
+                ScanItem::Skipped { path, why }
+            });
+        }
         match visit {
             Visit::Listed(name) => self.visit_listed(&directory, name, path, Some(device)),
             Visit::Source(name) if self.choice.is_some() => self.visit_chosen(&directory, name, path, None),
@@ -242,6 +289,7 @@ impl Scanner {
 
     /// An entry at or below a source. `device` is that of the source; `None` for the source itself.
     fn visit_listed(&mut self, directory: &Arc<OwnedFd>, name: CString, path: EntryPath, device: Option<u64>) {
+        self.unmet.remove(path.as_bytes());
         let status = match Status::at(directory, &name) {
             Ok(status) => status,
             Err(error) => {
@@ -254,6 +302,10 @@ impl Scanner {
             }
         };
         if let Some(why) = self.skip_reason(&path, &status, device) {
+            if matches!(why, SkipReason::Excluded | SkipReason::OwnFolder) {
+                // Whoever excludes a directory excludes the sources inside it.
+                self.unmet.retain(|source| !is_inside(source, path.as_bytes()));
+            }
             return self.ready.push_back(ScanItem::Skipped { path, why });
         }
         let (metadata, outcome) = self.reader.read(directory.as_fd(), &name, &status);
@@ -281,14 +333,13 @@ impl Scanner {
     ) {
         let kind = FileKind::Directory;
         self.ready.push_back(ScanItem::Entry(ScanEntry { path: path.clone(), metadata, kind }));
-        let is_border = self.options.one_file_system && device.is_some_and(|device| device != status.device);
-        if is_border && !self.nested.contains(path.as_bytes()) {
+        if self.is_border(status, device) && !self.leads_to_nested(&path) {
             return self.ready.push_back(ScanItem::Skipped { path, why: SkipReason::OtherFilesystem });
         }
         let opened = open_directory(parent, name).and_then(|directory| Ok((Status::of(&directory)?, directory)));
         match opened {
             Ok((found, directory)) if found.is_same_inode(status) => {
-                let device = if is_border { status.device } else { device.unwrap_or(status.device) };
+                let device = self.device_inside(&path, status, device);
                 self.enter_listed(Arc::new(directory), found, device);
             }
             Ok(_) => self.report(&path, ProblemKind::Replaced, &io::Error::other("another directory has its name now")),
@@ -301,7 +352,7 @@ impl Scanner {
         if self.options.exclude.matches(path.as_bytes(), is_directory) {
             return Some(SkipReason::Excluded);
         }
-        let is_elsewhere = self.options.one_file_system && device.is_some_and(|device| device != status.device);
+        let is_elsewhere = self.is_border(status, device);
         match status.kind {
             NodeKind::Socket => Some(SkipReason::Socket),
             NodeKind::Unknown => Some(SkipReason::UnknownKind),
@@ -347,6 +398,7 @@ impl Scanner {
         let mut marks = self.options.exclude.marks().iter();
         if let Some(mark) = marks.find_map(|mark| present(mark, &directory, |name| names.contains(name))) {
             names.keep_only(&mark);
+            self.unmet.retain(|source| !is_inside(source, &self.path));
             if let Ok(path) = EntryPath::new(self.path.clone()) {
                 self.ready.push_back(ScanItem::Skipped { path, why: SkipReason::Marked });
             }
@@ -391,6 +443,12 @@ impl Scanner {
             self.ready.push_back(ScanItem::Problem(Problem::xattrs(path, &error.into())));
         }
     }
+}
+
+/// Tells whether a source lies inside a directory; both are catalog paths, and that of the root is empty.
+fn is_inside(source: &[u8], directory: &[u8]) -> bool {
+    let rest = source.strip_prefix(directory);
+    directory.is_empty() || rest.is_some_and(|rest| rest.first() == Some(&b'/'))
 }
 
 /// The name of the mark, if the directory carries it.

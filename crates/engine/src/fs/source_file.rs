@@ -7,7 +7,7 @@ use super::{
     status::{NodeKind, Status},
     xattrs::{self, Xattr},
 };
-use rustix::fs::{Advice, OFlags, SeekFrom};
+use rustix::fs::{Advice, CWD, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use siltstone_store::catalog::{EntryPath, Metadata};
 use std::{
@@ -15,7 +15,10 @@ use std::{
     fs::File,
     io::{self, Read},
     num::NonZeroU64,
-    os::{fd::OwnedFd, unix::fs::FileExt},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::FileExt,
+    },
     sync::Arc,
 };
 
@@ -26,6 +29,9 @@ const SEQUENTIAL_BYTES_MIN: u64 = 1 << 20;
 /// Without `NONBLOCK` a pipe that took the file's place would hold the backup up for ever.
 const OPEN_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// As [`OPEN_FLAGS`], for what is known to be a regular file, by a link of `/proc` to it.
+const WAITING_OPEN_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Handle to open a file of the scan later, from any thread. Holds its directory open.
 #[derive(Clone, Debug)]
@@ -62,9 +68,11 @@ impl FileHandle {
     /// # Errors
     /// A [`Problem`] if it has vanished, cannot be read, or has been replaced.
     pub fn open(&self, path: &EntryPath) -> Result<SourceFile, Problem> {
-        let opened = open_without_access_time(&self.directory, &self.name, OPEN_FLAGS)
-            .and_then(|file| Status::of(&file).map(|status| (file, status)));
-        let (file, status) = match opened {
+        let opened = match open_without_access_time(&self.directory, &self.name, OPEN_FLAGS) {
+            Err(Errno::AGAIN) => self.open_leased(),
+            other => other,
+        };
+        let (file, status) = match opened.and_then(|file| Status::of(&file).map(|status| (file, status))) {
             Ok(opened) => opened,
             Err(error @ Errno::NOENT) => {
                 return Err(Problem::entry(path, ProblemKind::Vanished, io::Error::from(error)));
@@ -80,6 +88,21 @@ impl FileHandle {
             let _ = rustix::fs::fadvise(&file, 0, None::<NonZeroU64>, Advice::Sequential);
         }
         Ok(SourceFile { file: File::from(file), status, position: 0 })
+    }
+
+    /// Opens a file on which another program has a lease, such as a file server for its clients. The kernel asks it to
+    /// give the lease up, and makes us wait for that no longer than `lease-break-time`. Anything but a regular file
+    /// comes as what names it and cannot be read: opening that could take for ever.
+    fn open_leased(&self) -> rustix::io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty())?;
+        if Status::of(&found)?.kind != NodeKind::File {
+            return Ok(found);
+        }
+        let link = CString::new(format!("/proc/self/fd/{}", found.as_raw_fd())).unwrap_or_default();
+        // Where there is no `/proc`, what was said first holds.
+        open_without_access_time(CWD, &link, WAITING_OPEN_FLAGS)
+            .map_err(|error| if error == Errno::NOENT { Errno::AGAIN } else { error })
     }
 }
 
@@ -113,7 +136,8 @@ impl SourceFile {
         &self.status
     }
 
-    /// Its length in bytes when it was opened.
+    /// Its length in bytes when it was opened. Where files are made as they are read, such as in `/proc`, it may be 0
+    /// though there is content: only reading tells.
     pub fn size(&self) -> u64 {
         self.status.size
     }
@@ -130,6 +154,17 @@ impl SourceFile {
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         loop {
             match self.file.read_at(buffer, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Reads some bytes from where the last such read ended; 0 only at the end of the file. Files that are made as they
+    /// are read may not be read in any other way.
+    pub fn read_on(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match (&self.file).read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
             }

@@ -45,7 +45,8 @@ pub(super) struct SourceNode {
 pub(super) struct SourceTree {
     /// The node of `/`.
     pub(super) root: SourceNode,
-    /// Sources that lie inside others, as catalog paths: file system borders do not hold them back.
+    /// Sources that lie inside others, as catalog paths: file system borders do not hold them back, and one that the
+    /// walk does not come to is missing.
     pub(super) nested: BTreeSet<Vec<u8>>,
 }
 

@@ -14,6 +14,8 @@
 //!                   of those, chunks of older snapshots only     I / 16
 //!                   of those, in a first backup, text that waits I / 8, at most 64 MiB
 //!                   until a series is found that lends it
+//!                   of those, files of which further names are   I / 16
+//!                   expected
 //! restore         each of two batches and their plans            M / 4
 //!                 waiting for bases                              M / 4, and what the batches leave beyond 64 MiB
 //!                 range reads, all fetches together              M / 8, each from 1 to 4 MiB
@@ -71,6 +73,8 @@ const SELECTION_BYTES_MAX: u64 = 160 * MIB;
 /// The part of a first backup's memory for fingerprints that text takes which another series may lend, and the most.
 const LENDER_PART: u64 = 8;
 const LENDER_BYTES_MAX: u64 = 64 * MIB;
+/// The part of a backup's memory for fingerprints that files take of which further names are expected.
+const LINKED_PART: u64 = 16;
 /// The least and the most that one range read of a restore brings (one longer region excepted). Of 294 MB of plain
 /// regions whole containers at a time take 10 % more processor time than 2 MiB, 4 MiB 3 % (2 cores, November 2026):
 /// large buffers are mapped anew each time.
@@ -175,6 +179,8 @@ pub(crate) struct BackupShares {
     pub(crate) waiting_bytes: u64,
     /// Text that waits until a series is found that lends it.
     pub(crate) lender_bytes: u64,
+    /// Files of which further names are expected.
+    pub(crate) linked_bytes: u64,
 }
 
 /// Uses of a backup's memory that not every backup has.
@@ -266,10 +272,19 @@ impl Resources {
         let older_bytes = if uses.reaches_back { rest / 16 } else { 0 };
         let rest = rest - older_bytes;
         let lender_bytes = if uses.looks_for_lenders { (rest / LENDER_PART).min(LENDER_BYTES_MAX) } else { 0 };
-        let index_bytes = rest - lender_bytes;
+        let linked_bytes = rest / LINKED_PART;
+        let index_bytes = rest - lender_bytes - linked_bytes;
         // Two segments at a time, the bases of one, and regions under way.
         let (segment_bytes_max, waiting_bytes) = (selection / 8, selection / 8);
-        BackupShares { index_bytes, older_bytes, similar_bytes, segment_bytes_max, waiting_bytes, lender_bytes }
+        BackupShares {
+            index_bytes,
+            older_bytes,
+            similar_bytes,
+            segment_bytes_max,
+            waiting_bytes,
+            lender_bytes,
+            linked_bytes,
+        }
     }
 
     /// Returns how a restore shares its memory out.
@@ -381,6 +396,7 @@ mod tests {
                 let uses = BackupUses { list_bytes, selects, sketches, reaches_back, looks_for_lenders };
                 let shares = with(mib).backup_shares(uses);
                 let indexes = shares.index_bytes + shares.older_bytes + shares.similar_bytes + shares.lender_bytes;
+                let indexes = indexes + shares.linked_bytes;
                 let selection = 8 * shares.waiting_bytes;
                 let all = BACKUP_FIXED_BYTES + list_bytes + indexes + selection;
                 assert!(all <= mib * MIB && all + 8 > mib * MIB, "{mib} MiB, {uses:?}: {shares:?}");

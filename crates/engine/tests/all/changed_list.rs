@@ -16,9 +16,9 @@ use siltstone_engine::backup::{self, BackupOptions, BackupSummary, ChangedList, 
 use siltstone_engine::browse;
 use siltstone_engine::fs::{Case, ExcludeRules};
 use siltstone_engine::{EngineError, Notice, Resources};
-use siltstone_store::ChunkNumber;
 use siltstone_store::catalog::Entry;
 use siltstone_store::storage::{Listing, SimulatedDisk, Storage};
+use siltstone_store::{ChunkNumber, Time};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, symlink};
@@ -491,4 +491,24 @@ proptest! {
             before = now;
         }
     }
+}
+
+#[test]
+fn what_a_list_builds_on_must_be_the_latest() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", b"old");
+    sandbox.write("z", b"z");
+    full(&sandbox);
+    sandbox.write("a", b"new");
+    full(&sandbox);
+    // History that is brought along is stored last, and is older.
+    sandbox.write("a", b"old");
+    let long_ago = sandbox.options().with_force(true).with_time(Some(Time { seconds: 1_600_000_000, nanoseconds: 0 }));
+    sandbox.try_backup(&long_ago).expect("a backup");
+    sandbox.write("a", b"new");
+    let error = try_listed(&sandbox, lines(&sandbox, &["z"]), &sandbox.options(), &sandbox.resources());
+    let error = error.expect_err("the list says nothing of a");
+    assert!(matches!(&error, EngineError::PreviousUnusable { .. }) && error.to_string().contains("older"), "{error}");
+    full(&sandbox);
+    listed(&sandbox, &["z"]);
 }

@@ -38,6 +38,13 @@ pub struct Snapshot {
     pub deleted: Option<Deleted>,
 }
 
+impl Snapshot {
+    /// Returns the moment it counts as taken at: its time, but none after it was made.
+    pub fn dated(&self) -> Time {
+        self.time.min(self.made)
+    }
+}
+
 /// The mark of a snapshot that was deleted and is still there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Deleted {

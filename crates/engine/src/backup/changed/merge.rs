@@ -2,16 +2,20 @@
 //!
 //! Both come in catalog order. An entry of the previous catalog is copied unless the walk gives another for its path,
 //! or has said that it looks at all there is at or above that path anew.
+//!
+//! Names of one file are found by device and inode. Devices may have other numbers than at the time of the previous
+//! snapshot, exchanged ones even: an inode of the walk is held against the previous catalog only by what it was there.
 
 use crate::EngineError;
 use crate::backup::changed_list::ChangedList;
 use crate::backup::flow::{Disconnected, Item};
+use crate::backup::links::{Inode, inode_of};
 use crate::backup::outcome::Planned;
 use crate::backup::plan::{Halt, Planner};
 use crate::fs::{FileKind, ProblemKind, ScanEntry, ScanItem, Scanner};
 use crate::observer::{EntryAction, Notice};
 use siltstone_store::Time;
-use siltstone_store::catalog::{Content, Entry, EntryPath};
+use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
 use siltstone_store::recipe::Recipe;
 use std::collections::HashMap;
 
@@ -29,14 +33,21 @@ struct Merge<'m, 's, 'r> {
     list: &'m ChangedList,
     /// Path that is looked at anew as a whole; `true` if anything was or is there.
     anew: Option<(EntryPath, bool)>,
-    /// By device and inode, until all names are copied.
-    copied: HashMap<(u64, u64), Copied>,
+    /// By device and inode of the previous catalog, until all names are copied.
+    copied: HashMap<Inode, Copied>,
+    /// Files with several names of which one is being read: by their inodes in the previous catalog, those of now.
+    reading: HashMap<Inode, Inode>,
+    /// Numbers of devices in the previous catalog, by those of now.
+    devices: HashMap<u64, u64>,
 }
 
 impl Planner<'_, '_> {
     /// As [`Planner::run`], for a walk of what is listed; everything else is copied.
-    pub(super) fn run_changes(self, scanner: Scanner, list: &ChangedList) -> Result<Planned, EngineError> {
-        let mut merge = Merge { planner: self, list, anew: None, copied: HashMap::new() };
+    pub(super) fn run_changes(mut self, scanner: Scanner, list: &ChangedList) -> Result<Planned, EngineError> {
+        // Names that are copied are not there to be read.
+        self.keep_links();
+        let (copied, reading, devices) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut merge = Merge { planner: self, list, anew: None, copied, reading, devices };
         let mut planned = Planned::default();
         match merge.run(scanner, &mut planned) {
             Ok(()) | Err(Halt::Disconnected) => Ok(planned),
@@ -75,8 +86,9 @@ impl Merge<'_, '_, '_> {
     /// Takes an entry that the walk found. The previous catalog stands at its path or behind it.
     fn found(&mut self, found: ScanEntry) -> Result<(), Halt> {
         let ranges = self.list.ranges_of(&found.path);
-        let inode = (found.metadata.device, found.metadata.inode);
-        if let (FileKind::File { size, .. }, Some(copied)) = (&found.kind, self.copied.get(&inode))
+        let (inode, before) = (inode_of(&found.metadata), self.inode_before(&found));
+        let copied = before.and_then(|before| self.copied.get(&before));
+        if let (FileKind::File { size, .. }, Some(copied)) = (&found.kind, copied)
             && found.metadata.links > 1
         {
             // Two names of one file must hold the same content, and the other is in the catalog already.
@@ -88,7 +100,26 @@ impl Merge<'_, '_, '_> {
             let entry = Entry { path: found.path, metadata: found.metadata, content };
             return self.copy_file(entry, EntryAction::Changed);
         }
-        Ok(self.planner.plan(found.into(), ranges)?)
+        self.planner.plan(found.into(), ranges)?;
+        if let Some(before) = before
+            && self.planner.is_being_read(inode)
+        {
+            self.reading.insert(before, inode);
+        }
+        Ok(())
+    }
+
+    /// What the inode of an entry is in the previous catalog. A new name of an inode that had others is on a device of
+    /// which something else was met: at least the folder that it lies in.
+    fn inode_before(&mut self, found: &ScanEntry) -> Option<Inode> {
+        let (device, number) = inode_of(&found.metadata);
+        match self.planner.previous_inode(&found.path) {
+            Some(before @ (device_before, number_before)) if number_before == number => {
+                self.devices.insert(device, device_before);
+                Some(before)
+            }
+            _ => self.devices.get(&device).map(|device_before| (*device_before, number)),
+        }
     }
 
     /// Copies previous entries before this path; `None`: all that are left.
@@ -121,15 +152,16 @@ impl Merge<'_, '_, '_> {
     }
 
     fn copy(&mut self, entry: Entry) -> Result<(), Halt> {
-        let inode = (entry.metadata.device, entry.metadata.inode);
+        let inode = inode_of(&entry.metadata);
         let Content::File { size, recipe } = &entry.content else {
             let action = EntryAction::Unchanged;
             return Ok(self.planner.add(Item::Ready { entry, action, needs: Vec::new() })?);
         };
         if entry.metadata.links > 1 {
-            if self.planner.is_being_read(&entry.metadata) {
+            if let Some((device, inode)) = self.reading.get(&inode).copied() {
                 // The file changed under another name, which the list has.
                 let Entry { path, metadata, .. } = entry;
+                let metadata = Metadata { device, inode, ..metadata };
                 return Ok(self.planner.add(Item::Link { path, metadata, action: EntryAction::Changed })?);
             }
             let names_left = match self.copied.get_mut(&inode) {

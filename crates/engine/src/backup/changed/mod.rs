@@ -17,10 +17,10 @@ mod reread;
 use super::changed_list::ChangedList;
 use super::outcome::Planned;
 use super::plan::Planner;
-use super::previous::last_whole;
+use super::previous::{is_last_latest, last_whole};
 use super::run::BackupRun;
 use crate::EngineError;
-use crate::fs::{ScanDetail, Scanner};
+use crate::fs::{Problem, ProblemKind, ScanDetail, Scanner};
 use siltstone_store::manifest::{Manifest, Snapshot};
 use std::path::PathBuf;
 
@@ -39,6 +39,10 @@ pub(super) fn base<'m>(
         };
         return Err(EngineError::OtherSources { previous: shown(&last.paths), given: shown(paths) });
     }
+    if !manifest.is_some_and(is_last_latest) {
+        let reason = "it was stored last, but is older than another one, and the list says nothing of what is between";
+        return Err(EngineError::PreviousUnusable { reason: reason.to_owned() });
+    }
     Ok(last)
 }
 
@@ -50,12 +54,21 @@ pub(super) fn plan_changes(
     list: &ChangedList,
     planner: Planner<'_, '_>,
 ) -> Result<Planned, EngineError> {
-    base(Some(manifest), run.series, &run.paths)?;
+    let base = base(Some(manifest), run.series, &run.paths)?;
     let options = run.scan_options(ScanDetail::Full);
     let no_source = |source| EngineError::NoSource { path: sources.first().cloned().unwrap_or_default(), source };
     if list.is_everything() {
         return planner.run(&mut Scanner::new(sources, options).map_err(no_source)?);
     }
     let scanner = Scanner::of_chosen(sources, list.paths(), options).map_err(no_source)?;
-    planner.run_changes(scanner, list)
+    let mut planned = planner.run_changes(scanner, list)?;
+    let problems = base.statistics.problems;
+    if problems > 0 {
+        planned.problems += problems;
+        let reason =
+            format!("{problems} entries could not be read or changed meanwhile, until a full backup reads them");
+        let object = format!("snapshot {}, on which the list builds", base.id.short());
+        run.resources.observer.problem(&Problem::object(object, ProblemKind::Incomplete, reason));
+    }
+    Ok(planned)
 }

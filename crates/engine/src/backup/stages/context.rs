@@ -40,6 +40,8 @@ pub(in crate::backup) struct Stages<'s, 't, 'w> {
     pub(in crate::backup) checkpoints: Option<&'s Checkpoints<'w, 't>>,
     /// The memory for sketches and anchors of new chunks, if old ones will be encoded against them.
     pub(in crate::backup) similar_bytes: Option<u64>,
+    /// The memory for files of which further names are expected.
+    pub(in crate::backup) linked_bytes: u64,
     /// The catalog on this machine.
     pub(in crate::backup) local_catalog: &'s LocalCatalog,
 }

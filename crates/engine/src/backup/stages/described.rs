@@ -6,6 +6,7 @@ use super::context::{Stages, joined};
 use super::paths::start_readers;
 use crate::EngineError;
 use crate::backup::flow::{Job, Step};
+use crate::backup::links::Links;
 use crate::backup::outcome::Planned;
 use crate::backup::piece::ReadStage;
 use crate::backup::plan::Planner;
@@ -44,7 +45,8 @@ impl Stages<'_, '_, '_> {
         let roots = last.map(|last| last.root).into_iter().collect();
         let is_base = last.is_some_and(|last| Some(last.id) == source.base);
         let Self { run, chunks, unusable, .. } = *self;
-        let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs);
+        let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs)
+            .with_links(Links::within(self.linked_bytes));
         let planner = if is_base { planner } else { planner.reading_all() };
         planner.run(&mut *source.entries)
     }

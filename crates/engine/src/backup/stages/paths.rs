@@ -7,6 +7,7 @@ use crate::EngineError;
 use crate::backup::changed::plan_changes;
 use crate::backup::changed_list::ChangedList;
 use crate::backup::flow::{Job, Step};
+use crate::backup::links::Links;
 use crate::backup::outcome::Planned;
 use crate::backup::piece::ReadStage;
 use crate::backup::plan::Planner;
@@ -66,7 +67,8 @@ impl Stages<'_, '_, '_> {
         }
         roots.drain(..if list.is_some() { roots.len().saturating_sub(1) } else { 0 });
         let Self { run, chunks, unusable, .. } = *self;
-        let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs);
+        let planner = Planner::new(run.options, &*run.resources.observer, chunks, roots, unusable, steps, jobs)
+            .with_links(Links::within(self.linked_bytes));
         match list {
             Some(list) => plan_changes(run, self.manifest, paths, list, planner),
             None => {

@@ -65,8 +65,16 @@ impl Stages<'_, '_, '_> {
         above.reverse();
         let metadata = metadata(0o600);
         let (action, name) = (EntryAction::New, path.clone());
-        let end =
-            move |size| FileEnd { path, metadata, action, size, read_bytes: size, is_complete: true, problem: None };
+        let end = move |size| FileEnd {
+            path,
+            metadata,
+            action,
+            size,
+            read_bytes: size,
+            is_complete: true,
+            problem: None,
+            is_remembered: false,
+        };
         Ok((above, name, end))
     }
 }

@@ -8,7 +8,7 @@ use super::{EntryPath, Errno, FileKind, MetadataReader, NameList, NodeKind, Scan
 use crate::fs::directory::open_way_here;
 use crate::fs::scan_item::{ScanEntry, ScanItem, ScanOptions, SkipReason};
 use crate::fs::source_tree::SourceTree;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::ops::Range;
@@ -69,7 +69,9 @@ impl Scanner {
         let (directories, path, ready) = (Vec::new(), Vec::new(), VecDeque::new());
         let choice = Some(Choice::from(chosen));
         let (place, buffer) = (None, Vec::new());
-        let mut scanner = Self { options, reader, nested, choice, place, directories, path, ready, buffer };
+        // That nothing was chosen in a source is no problem.
+        let unmet = BTreeSet::new();
+        let mut scanner = Self { options, reader, nested, unmet, choice, place, directories, path, ready, buffer };
         scanner.enter_root(root);
         Ok(scanner)
     }
@@ -111,9 +113,9 @@ impl Scanner {
                     let (metadata, outcome) = self.reader.read(parent.as_fd(), &name, &status);
                     self.report_attributes(&path, outcome);
                     let kind = FileKind::Directory;
-                    self.ready.push_back(ScanItem::Entry(ScanEntry { path, metadata, kind }));
-                    let is_border = self.is_border(&status, device);
-                    let device = if is_border { status.device } else { device.unwrap_or(status.device) };
+                    let found = ScanEntry { path: path.clone(), metadata, kind };
+                    self.ready.push_back(ScanItem::Entry(found));
+                    let device = self.device_inside(&path, &status, device);
                     self.enter_chosen(Arc::new(directory), status, device, part);
                 }
                 // It is gone, no directory any more, left out, or cannot be entered: then what lies beneath it is gone
@@ -144,17 +146,13 @@ impl Scanner {
         let status = Status::at(parent, name).ok()?;
         let is_plain = status.kind == NodeKind::Directory
             && self.skip_reason(path, &status, device).is_none()
-            && (!self.is_border(&status, device) || self.nested.contains(path.as_bytes()));
+            && (!self.is_border(&status, device) || self.leads_to_nested(path));
         if !is_plain {
             return None;
         }
         let directory = open_way_here(parent, name).ok()?;
         let opened = Status::of(&directory).ok()?;
         opened.is_same_inode(&status).then_some((opened, directory))
-    }
-
-    fn is_border(&self, status: &Status, device: Option<u64>) -> bool {
-        self.options.one_file_system && device.is_some_and(|device| device != status.device)
     }
 
     /// Goes on with what was chosen beneath the directory whose path is the current one.
