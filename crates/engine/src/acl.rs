@@ -2,9 +2,11 @@
 
 use siltstone_store::catalog::{Metadata, Name};
 
+/// Name of the attribute that holds the list by which access to an entry is decided.
+pub(crate) const ACCESS: &[u8] = b"system.posix_acl_access";
 /// Names of the attributes that hold lists, and of the PAX records for them.
 pub(crate) const LISTS: [(&[u8], &str); 2] =
-    [(b"system.posix_acl_access", "SCHILY.acl.access"), (b"system.posix_acl_default", "SCHILY.acl.default")];
+    [(ACCESS, "SCHILY.acl.access"), (b"system.posix_acl_default", "SCHILY.acl.default")];
 
 /// The version of the kernel's form.
 const VERSION: u32 = 2;
@@ -77,6 +79,30 @@ pub(crate) fn permissions(list: &[u8]) -> Option<u32> {
         found.map(|[_, _, permissions, ..]| u32::from(permissions & 7))
     };
     Some(of(0x01)? << 6 | of(0x10).or_else(|| of(0x04))? << 3 | of(0x20)?)
+}
+
+/// Returns the mode of an entry where nothing heeds its access control list: nobody may do more than by the list.
+///
+/// The group's bits show the list's mask; here they are what the owning group may do. Users and groups that the list
+/// names are then members of that group, or others: neither may do what one of those may not.
+pub fn mode_without_list(metadata: &Metadata) -> u32 {
+    match metadata.xattrs.iter().find(|(name, _)| name == ACCESS) {
+        Some((_, list)) => metadata.mode & (0o7000 | least_permissions(list).unwrap_or(0o700)),
+        None => metadata.mode,
+    }
+}
+
+/// The permission bits by which nobody may do more than by a list in the kernel's form; `None` if it is none.
+fn least_permissions(list: &[u8]) -> Option<u32> {
+    let (entries, []) = list.get(4..)?.as_chunks::<ENTRY_BYTES>() else { return None };
+    let of = |wanted: u16| {
+        let found = entries.iter().filter(|[low, high, ..]| u16::from_le_bytes([*low, *high]) == wanted);
+        found.map(|[_, _, permissions, ..]| u32::from(permissions & 7)).reduce(|all, more| all & more)
+    };
+    let mask = of(0x10).unwrap_or(7);
+    let users = of(0x02).map_or(7, |users| users & mask);
+    let groups = of(0x08).map_or(7, |groups| groups & mask);
+    Some(of(0x01)? << 6 | (of(0x04)? & mask & users) << 3 | of(0x20)? & users & groups)
 }
 
 /// Tag, number and permissions of an entry.
@@ -152,6 +178,25 @@ mod tests {
         for bad in ["user:no such user:rwx", "user", "user::rwz", "mask:7:rwx", "owner@:rwx", "user:-1:r"] {
             assert!(parse(bad.as_bytes(), &owners).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn without_its_list_an_entry_is_open_to_nobody_more() {
+        let all = u32::MAX;
+        let mode = |mode, entries: &[(u16, u16, u32)]| {
+            let xattrs = vec![(ACCESS.to_vec(), list(entries))];
+            mode_without_list(&Metadata { mode, xattrs, ..Metadata::default() })
+        };
+        let given = [(1, 6, all), (2, 6, 4321), (4, 0, all), (0x10, 6, all), (0x20, 0, all)];
+        assert_eq!(mode(0o660, &given), 0o600, "the mask is for the user that is named");
+        let masked = [(1, 7, all), (4, 7, all), (8, 5, 70), (0x10, 5, all), (0x20, 4, all)];
+        assert_eq!(mode(0o6754, &masked), 0o6754, "the owning group has what the mask leaves it");
+        let refused = [(1, 6, all), (2, 0, 4321), (4, 4, all), (0x10, 4, all), (0x20, 4, all)];
+        assert_eq!(mode(0o644, &refused), 0o600, "the user that is named may be anybody");
+        let group = [(1, 6, all), (4, 4, all), (8, 0, 70), (0x10, 4, all), (0x20, 4, all)];
+        assert_eq!(mode(0o644, &group), 0o640, "so may a group that is named, but for the owning group");
+        assert_eq!(mode(0o1777, &[(1, 7, all)]), 0o1700, "it is no list");
+        assert_eq!(mode_without_list(&Metadata { mode: 0o2775, ..Metadata::default() }), 0o2775);
     }
 
     #[test]

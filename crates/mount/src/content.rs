@@ -47,13 +47,31 @@ impl OpenFile {
         Ok(Self { snapshot, path: entry.path.clone(), pages, reader, reading: Mutex::default() })
     }
 
-    /// Reads up to so many bytes, fewer at the end of the file.
+    /// Reads so many bytes, fewer only at the end of the file: that is what a kernel takes a short answer for.
     pub(crate) fn read(&self, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
-        let left = self.reader.size().saturating_sub(offset);
-        let mut buffer = vec![0; usize::try_from(left.min(u64::from(bytes))).unwrap_or(usize::MAX)];
+        let mut buffer = self.buffer(offset, bytes);
+        let mut filled = 0;
+        while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.reader.read_at(offset.saturating_add(filled as u64), rest)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => filled += count,
+            }
+        }
+        Ok(buffer)
+    }
+
+    /// Reads up to so many bytes, fewer at the end of the file and before what cannot be read.
+    pub(crate) fn read_some(&self, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
+        let mut buffer = self.buffer(offset, bytes);
         let count = self.reader.read_at(offset, &mut buffer)?;
         buffer.truncate(count);
         Ok(buffer)
+    }
+
+    /// Room for so many bytes, or for those that the file has from there on.
+    fn buffer(&self, offset: u64, bytes: u32) -> Vec<u8> {
+        let left = self.reader.size().saturating_sub(offset);
+        vec![0; usize::try_from(left.min(u64::from(bytes))).unwrap_or(usize::MAX)]
     }
 
     /// Notes that somebody reads this part; returns the one to decode before it is asked for, of `ahead` bytes or

@@ -71,7 +71,7 @@ impl Snapshots {
         let shown = Self {
             page_cache: PageCache::new(nodes.clone()),
             nodes,
-            attributes: Attributes::new(options.owned_by_root),
+            attributes: Attributes::new(options.owned_by_root, options.check_permissions),
             entries: Mutex::new(LruCache::new(ENTRIES_MAX)),
             files: Mutex::new(LruCache::new(FILES_MAX)),
             directories: Mutex::default(),

@@ -411,6 +411,15 @@ impl StoreError {
         }
     }
 
+    /// Tells whether the place is away: nothing is known of what was asked for.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Storage(StorageError::Unavailable { .. }) => true,
+            Self::Shared(error) => error.is_outage(),
+            _ => false,
+        }
+    }
+
     /// Tells whether the place contradicts itself ([`StoreError::ListedAndMissing`]): most likely a part of it is away.
     pub fn is_contradiction_of_place(&self) -> bool {
         match self {

@@ -14,6 +14,32 @@ use crate::storage::{Listing, ObjectName, Original, Replaced, Storage, StorageEr
 use crate::{SeriesId, StoreError, Time};
 use std::collections::BTreeSet;
 
+/// Numbers that must be left beyond what a repair goes on from: it makes several commits, and others come after it.
+const NUMBERS_LEFT_MIN: u64 = 16;
+/// Commits that [`commit_beyond`] makes.
+const COMMITS: u64 = 2;
+
+/// Returns the number after that of an object.
+///
+/// # Errors
+/// [`StoreError::Refused`] if there is none.
+pub(crate) fn number_after(name: &ObjectName, number: u64) -> Result<u64, StoreError> {
+    number.checked_add(1).ok_or_else(|| none_left(name))
+}
+
+/// Refuses a repair that would go on from an object with a number so high that hardly any are left beyond it. No writer
+/// gets there: somebody made the name.
+///
+/// # Errors
+/// [`StoreError::Refused`], naming the object.
+pub fn require_numbers_after(name: &ObjectName, number: u64) -> Result<(), StoreError> {
+    if number > u64::MAX - NUMBERS_LEFT_MIN { Err(none_left(name)) } else { Ok(()) }
+}
+
+fn none_left(name: &ObjectName) -> StoreError {
+    StoreError::Refused { what: name.to_string(), reason: "no number is left beyond it: move it away".to_owned() }
+}
+
 /// The numbers of the manifests of which an original or a copy lies there, whether they can be read or not, ascending.
 pub fn manifest_numbers(repository: &Repository, series: SeriesId) -> Result<Vec<u64>, StoreError> {
     let originals = repository.storage().list(Listing::Manifests(series))?;
@@ -36,17 +62,20 @@ pub fn manifest_at(repository: &Repository, series: SeriesId, sequence: u64) -> 
 /// in its series; and once more, so that newest and predecessor are sound.
 ///
 /// # Errors
-/// [`StoreError::Fenced`] if a writer was faster; then nothing was committed.
+/// [`StoreError::Fenced`] if a writer was faster, [`StoreError::Refused`] if no number is left; then nothing was
+/// committed.
 pub fn commit_beyond(
     repository: &Repository,
     manifest: Manifest,
     last: u64,
     now: Time,
 ) -> Result<StoredManifest, StoreError> {
+    let original = Original::Manifest(manifest.series, last);
+    last.checked_add(COMMITS).ok_or_else(|| none_left(&original.name()))?;
     let mut before = StoredManifest {
         manifest: manifest.clone(),
         object_bytes: 0,
-        hash: hash_of(repository.storage(), Original::Manifest(manifest.series, last))?,
+        hash: hash_of(repository.storage(), original)?,
         from_copy: None,
         parts: StoredParts::default(),
     };
@@ -122,5 +151,5 @@ pub(crate) fn keep_bytes(storage: &dyn Storage, what: Replaced, place: &ObjectNa
 fn what_is_left(storage: &dyn Storage, place: &ObjectName) -> Result<Vec<u8>, StoreError> {
     let listed = storage.list(Listing::All)?;
     let bytes = listed.iter().find(|meta| meta.name == *place).map_or(0, |meta| meta.bytes);
-    Ok(read_what_is_left(storage, place, bytes.min(place.bytes_max())))
+    Ok(read_what_is_left(storage, place, bytes.min(place.bytes_max()))?)
 }

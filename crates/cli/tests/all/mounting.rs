@@ -306,6 +306,58 @@ fn damage_is_an_error_of_the_file_and_told_once() {
     assert_eq!(said.lines().count(), failed.len(), "{said}");
 }
 
+/// The story: the kernel took what was read before the damage for the whole file, and a copy of it succeeded.
+#[test]
+fn damage_of_a_large_file_is_not_the_end_of_it() {
+    let sandbox = Sandbox::new();
+    let wanted = noise(1, 8_000_000);
+    let bytes = fs::metadata(sandbox.write("large", &wanted)).expect("status").len();
+    sandbox.backup(&[]);
+    let hit = sandbox.largest_container();
+    let mut container = fs::read(&hit).expect("read");
+    let middle = container.len() / 2;
+    container[middle] ^= 1;
+    fs::write(&hit, container).expect("written");
+    let mounted = Mounted::start(&sandbox, &[]);
+    let path = mounted.latest(&sandbox.path("source")).join("large");
+    for _ in 0..2 {
+        let failed = io::copy(&mut File::open(&path).expect("opened"), &mut io::sink()).expect_err("it is damaged");
+        assert_eq!(failed.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
+        assert_eq!(fs::metadata(&path).expect("status").len(), bytes);
+    }
+    // What is not hit can be read.
+    let file = File::open(&path).expect("opened");
+    let mut piece = vec![0; 100_000];
+    for offset in [0, wanted.len() - piece.len()] {
+        file.read_exact_at(&mut piece, u64::try_from(offset).expect("small")).expect("read");
+        assert!(piece[..] == wanted[offset..][..piece.len()], "at {offset}");
+    }
+}
+
+/// The group's bits of such a file are the mask of its list, which the kernel does not know.
+#[test]
+fn to_others_a_file_is_as_open_as_its_access_list_makes_it() {
+    if !fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let file = sandbox.write("file", b"for one user more");
+    // user::rw-, user:4321:rw-, group::---, mask::rw-, other::---
+    let entries = [(1, 6, u32::MAX), (2, 6, 4321), (4, 0, u32::MAX), (16, 6, u32::MAX), (32, 0, u32::MAX)];
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for (tag, permissions, id) in entries {
+        list.extend([tag, 0, permissions, 0]);
+        list.extend(u32::to_le_bytes(id));
+    }
+    lsetxattr(&file, "system.posix_acl_access", &list, XattrFlags::empty()).expect("set");
+    sandbox.backup(&[]);
+    for (more, mode) in [(&[][..], 0o660), (&["--allow-other"], 0o600)] {
+        let mounted = Mounted::start(&sandbox, more);
+        let there = mounted.latest(&sandbox.path("source")).join("file");
+        assert_eq!(fs::metadata(there).expect("status").mode() & 0o7777, mode, "{more:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_mounted_on_is_named() {
     let sandbox = Sandbox::of_files(1);

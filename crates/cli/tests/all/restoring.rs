@@ -25,7 +25,7 @@ fn what_is_damaged_is_named_and_left_out_or_kept_aside() {
     let whole = names();
     assert!(whole < 40);
     let ran = restore("out", &["--keep-damaged"]).exits(1);
-    assert!(ran.stderr.contains("kept as /0"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("kept as {}/0", sandbox.source())), "{}", ran.stderr);
     assert_eq!(names(), 40, "{} of them under another name", 40 - whole);
     fs::write(&container, good).expect("written");
     let ran = restore("out", &["--overwrite", "if-changed", "--verify", "--delete"]).ok();
@@ -137,7 +137,8 @@ fn delete_in_a_home_or_the_root_folder_asks_for_a_choice() {
     restore_to(&sandbox, "home", &[]).ok();
     restore_to(&sandbox, "home", &["--delete", "--include", "nothing like it", "--include", "a"]).ok();
     let planned = restore_to(&sandbox, "home", &["--delete", "--unsafe-allow-delete", "--dry-run", "-v"]).ok();
-    assert!(planned.stdout.contains("deleted   /precious\n"), "{}", planned.stdout);
+    let precious = format!("deleted   {}/precious\n", sandbox.source());
+    assert!(planned.stdout.contains(&precious), "{}", planned.stdout);
     assert!(sandbox.path("home/precious").exists());
     restore_to(&sandbox, "home", &["--delete", "--unsafe-allow-delete"]).ok();
     assert!(!sandbox.path("home/precious").exists());
@@ -206,13 +207,17 @@ fn each_include_that_matches_nothing_is_told_and_the_rest_is_restored() {
     assert!(ran.stderr.contains("'001'") && !ran.stderr.contains("'source'"), "{}", ran.stderr);
 }
 
-/// Runs a restore at a terminal of its own (by util-linux's `script`), with these lines typed.
+/// Runs a restore at a terminal of its own, with these lines typed.
 fn picked(sandbox: &Sandbox, typed: &str) -> Ran {
+    at_terminal(sandbox, &format!("restore latest --pick --target {}", sandbox.path("out").display()), typed)
+}
+
+/// Runs the program at a terminal of its own (by util-linux's `script`), with these lines typed.
+fn at_terminal(sandbox: &Sandbox, arguments: &str, typed: &str) -> Ran {
     let silt = sandbox.silt();
     let mut script = Command::new("script");
     script.env_clear().envs(silt.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let (program, target) = (silt.get_program().display().to_string(), sandbox.path("out").display().to_string());
-    let line = format!("{program} restore latest --pick --target {target}");
+    let line = format!("{} {arguments}", silt.get_program().display());
     script.current_dir(sandbox.path("")).args(["--quiet", "--return", "--command", &line, "/dev/null"]);
     ran_with_input(&mut script, typed.as_bytes())
 }
@@ -237,6 +242,43 @@ fn what_is_picked_at_the_terminal_is_restored_and_nothing_else() {
     names.sort();
     assert_eq!(names, ["[odd]*", "two.odt"], "{}", done.stdout);
     assert!(!out().join("notes").exists());
+}
+
+#[test]
+fn no_archive_is_written_to_a_terminal_and_a_file_is() {
+    let sandbox = Sandbox::new();
+    sandbox.write("folder/file", "content");
+    sandbox.backup(&[]);
+    let folder = format!("{}/folder", sandbox.source());
+    let archives = [
+        "dump latest /".to_owned(),
+        format!("dump latest {folder}"),
+        format!("dump --archive zip latest:{folder} --target -"),
+        "export tar latest".to_owned(),
+        format!("export zip latest:{folder}/file --output -"),
+    ];
+    for arguments in archives {
+        let refused = at_terminal(&sandbox, &arguments, "").exits(1);
+        assert!(refused.stdout.contains("not written to a terminal"), "{arguments}: {}", refused.stdout);
+        assert!(!refused.stdout.contains("ustar"), "{arguments}: {}", refused.stdout);
+    }
+    let shown = at_terminal(&sandbox, &format!("dump latest {folder}/file"), "").ok();
+    assert!(shown.stdout.contains("content"), "{}", shown.stdout);
+    let absent = at_terminal(&sandbox, &format!("dump latest {folder}/nothing"), "").exits(1);
+    assert!(absent.stdout.contains("/folder/nothing"), "{}", absent.stdout);
+}
+
+#[test]
+fn a_dash_is_standard_output_and_no_file() {
+    let sandbox = Sandbox::new();
+    sandbox.write("file", "content");
+    sandbox.backup(&[]);
+    let file = format!("{}/file", sandbox.source());
+    assert_eq!(sandbox.run(&["dump", "latest", &file, "--target", "-"]).ok().stdout, "content");
+    let archive = sandbox.run(&["export", "tar", "latest", "--output", "-"]).ok().stdout;
+    assert!(archive.contains("ustar") && archive.contains("content"), "{archive}");
+    assert!(sandbox.run(&["key", "export", "--output", "-"]).ok().stdout.contains("recovery sheet"));
+    assert!(!sandbox.path("-").exists());
 }
 
 #[test]

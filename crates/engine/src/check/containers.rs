@@ -7,13 +7,14 @@ use super::report::{CheckReport, Finding};
 use super::series::{ContainerDamage, Cost, SeriesCheck};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::parallel::{Pool, Ticket};
+use crate::parallel::Pool;
 use roaring::RoaringTreemap;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::storage::ObjectName;
 use siltstone_store::{ChunkRun, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 impl SeriesCheck<'_> {
     fn is_chosen(&self, at: usize) -> Result<bool, EngineError> {
@@ -44,20 +45,28 @@ impl SeriesCheck<'_> {
         }
         let bytes = records.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
         self.resources.observer.estimate(chosen.len() as u64, bytes.map(|(record, _)| record.object_bytes).sum(), true);
+        // A place that is away for one is so for the others, after many tries each.
+        let has_failed = &AtomicBool::new(false);
         let results: Vec<(Vec<ContainerDamage>, bool)> = std::thread::scope(|scope| {
             let pool = Pool::start(scope, "check", self.resources.fetches, self.resources.fetches, || Ok(()))?;
             let submit = |(record, chosen): (&ContainerRecord, bool)| {
                 let record = record.clone();
                 pool.submit(move |()| {
-                    let (damage, is_open) = self.check_container(&record);
-                    if !(chosen && is_open) {
+                    if has_failed.load(Ordering::Relaxed) {
+                        return Ok((Vec::new(), false));
+                    }
+                    let looked = self.check_container(&record);
+                    if looked.is_err() {
+                        has_failed.store(true, Ordering::Relaxed);
+                    }
+                    if !(chosen && matches!(looked, Ok((_, true)))) {
                         self.resources.observer.advance(1, 0);
                     }
-                    (damage, is_open)
+                    looked
                 })
             };
             let tickets: Vec<_> = records.iter().zip(chosen.iter().copied()).map(submit).collect();
-            tickets.into_iter().map(Ticket::wait).collect::<Result<_, StoreError>>()
+            tickets.into_iter().map(|ticket| ticket.wait()?).collect::<Result<_, StoreError>>()
         })?;
         self.unless_cancelled()?;
         let (mut damage, mut open) = (Vec::new(), Vec::new());
@@ -78,13 +87,16 @@ impl SeriesCheck<'_> {
     }
 
     /// Looks for a container, its size and its index; `true` if the index is sound.
-    fn check_container(&self, record: &ContainerRecord) -> (Vec<ContainerDamage>, bool) {
+    ///
+    /// # Errors
+    /// Those of a place that is away.
+    fn check_container(&self, record: &ContainerRecord) -> Result<(Vec<ContainerDamage>, bool), StoreError> {
         if self.resources.observer.is_cancelled() {
-            return (Vec::new(), false);
+            return Ok((Vec::new(), false));
         }
         let damaged = |error: String| self.damaged(record, error, record.chunks.clone());
         let Some(found) = self.sizes.get(&record.object_name(self.manifest.series)) else {
-            return self.unless_healed(record, vec![damaged("it is missing".to_owned())], false);
+            return Ok(self.unless_healed(record, vec![damaged("it is missing".to_owned())], false));
         };
         let mut damage = Vec::new();
         if *found != record.object_bytes {
@@ -93,8 +105,14 @@ impl SeriesCheck<'_> {
         let (storage, keys) = (self.repository.storage(), self.repository.keys());
         let opened = ContainerReader::open(storage, keys, self.manifest.series, record);
         let is_open = opened.is_ok();
-        damage.extend(opened.err().map(|error| damaged(error.to_string())));
-        self.unless_healed(record, damage, is_open)
+        match opened {
+            Err(error) if error.is_outage() => return Err(error),
+            Err(error) if !error.is_damage() => {
+                return Ok((vec![ContainerDamage { cost: Cost::Unseen, ..damaged(error.to_string()) }], false));
+            }
+            opened => damage.extend(opened.err().map(|error| damaged(error.to_string()))),
+        }
+        Ok(self.unless_healed(record, damage, is_open))
     }
 
     /// Returns the damage of a container, and whether it can be opened: nothing, and yes, if its parity heals it. That

@@ -19,10 +19,11 @@ use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::parity;
 use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
-use siltstone_store::storage::ObjectName;
+use siltstone_store::storage::{ObjectName, StorageError};
 use std::collections::HashSet;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Containers checked together: 32 GiB or less.
@@ -42,6 +43,8 @@ struct CheckVisitor<'c> {
     unread: Mutex<HashSet<usize>>,
     /// Regions that are sound and cannot be decoded.
     dependent: Mutex<Vec<(Address, Arc<StoreError>)>>,
+    /// What ends the check and is no damage: the place is away, or refuses.
+    failure: OnceLock<Arc<StoreError>>,
     containers_read: AtomicU64,
     bytes_read: AtomicU64,
 }
@@ -134,9 +137,13 @@ impl SeriesCheck<'_> {
         report: &mut CheckReport,
     ) {
         let hurt: HashSet<&str> = damage.iter().map(|damage| damage.object.as_str()).collect();
+        // What was read with its parity is damaged, and so is a container whose parity is.
+        let healed: HashSet<ObjectName> = self.repository.healed().into_iter().collect();
         for at in group {
-            let is_sound = !hurt.contains(chunks.object_name(*at).to_string().as_str());
-            log.note(&chunks.record(*at), is_sound, now().seconds);
+            let (name, record) = (chunks.object_name(*at), chunks.record(*at));
+            let parity = ObjectName::Parity(self.manifest.series, record.id);
+            let is_hurt = [name, parity].iter().any(|name| hurt.contains(name.to_string().as_str()));
+            log.note(&record, !is_hurt && !healed.contains(&name), now().seconds);
         }
         if let Err(error) = log.save(self.manifest) {
             report.not_remembered = Some(error.to_string());
@@ -153,8 +160,12 @@ impl SeriesCheck<'_> {
     ) -> Result<Vec<ContainerDamage>, EngineError> {
         let mut wanted = Vec::new();
         for container in group {
-            // An index that could be opened a moment ago and cannot now is told by the visit.
-            let Ok(reader) = chunks.reader(*container) else { continue };
+            let reader = match chunks.reader(*container) {
+                Ok(reader) => reader,
+                // An index that could be opened a moment ago and cannot now is told by the visit.
+                Err(error) if error.is_damage() => continue,
+                Err(error) => return Err(error.into()),
+            };
             let record = chunks.record(*container);
             for (region, entry) in reader.index().regions().iter().enumerate() {
                 if !answered(&record, entry.chunks.iter().map(|chunk| chunk.number)).is_empty() {
@@ -177,12 +188,16 @@ impl SeriesCheck<'_> {
             damage: Mutex::default(),
             unread: Mutex::default(),
             dependent: Mutex::default(),
+            failure: OnceLock::new(),
             containers_read: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
         };
         let decoding = Arc::new(Decoding::new(chunks.clone(), plan, settings, Arc::<Tally>::default(), visitor));
         decoding.wait(decoding.start(pool, self.fetches()))?;
         let visitor = decoding.visitor();
+        if let Some(error) = visitor.failure.get() {
+            return Err(StoreError::Shared(error.clone()).into());
+        }
         report.containers_read += visitor.containers_read.load(Ordering::Relaxed);
         report.bytes_read += visitor.bytes_read.load(Ordering::Relaxed);
         let take = |mutex: &Mutex<Vec<_>>| std::mem::take(&mut *mutex.lock().unwrap_or_else(PoisonError::into_inner));
@@ -195,6 +210,12 @@ impl SeriesCheck<'_> {
 }
 
 impl CheckVisitor<'_> {
+    /// Ends the check with an error that is no damage: what it keeps from being read may be sound.
+    fn stop(&self, error: StoreError) {
+        // The first is told.
+        let _ = self.failure.set(Arc::new(error));
+    }
+
     /// Notes damage of a region; that of a lender's is told by the check of the lender.
     fn note(&self, address: Address, error: &StoreError) {
         if self.chunks.object_name(address.container).series() != Some(self.check.manifest.series) {
@@ -216,10 +237,12 @@ impl CheckVisitor<'_> {
             Err(error) if error.is_not_found() => return,
             read => read.and_then(|parity| parity::check(keys, series, record.id, object, &parity)),
         };
-        let decoder = &mut RegionDecoder::new();
-        if let Err(error) = held
-            && ContainerReader::check(keys, series, record, object, decoder).is_empty()
-        {
+        let error = match held {
+            Err(error) if error.is_damage() => error,
+            Err(error) => return self.stop(error),
+            Ok(()) => return,
+        };
+        if ContainerReader::check(keys, series, record, object, &mut RegionDecoder::new()).is_empty() {
             let damage = self.check.damaged(record, error.to_string(), Vec::new());
             self.push(ContainerDamage { object: name.to_string(), ..damage });
         }
@@ -254,6 +277,10 @@ impl DecodeVisitor for CheckVisitor<'_> {
     }
 
     fn failed(&self, region: PlannedRegion, origin: PlannedRegion, error: &Arc<StoreError>) {
+        if !error.is_damage() {
+            let _ = self.failure.set(error.clone());
+            return;
+        }
         // What indexes already told has been told, with all that depends on it.
         if origin.is_fault {
             return;
@@ -270,7 +297,11 @@ impl DecodeVisitor for CheckVisitor<'_> {
     }
 
     fn failed_too(&self, region: PlannedRegion, error: &StoreError) {
-        self.note(region.address, error);
+        if error.is_damage() {
+            self.note(region.address, error);
+        } else {
+            self.stop(told_again(error));
+        }
     }
 
     fn reads_whole(&self, container: usize) -> bool {
@@ -282,6 +313,7 @@ impl DecodeVisitor for CheckVisitor<'_> {
         let record = self.chunks.record(container);
         let object = match object {
             Ok(object) => object,
+            Err(error) if !error.is_damage() => return self.stop(told_again(error)),
             Err(error) => {
                 self.unread.lock().unwrap_or_else(PoisonError::into_inner).insert(container);
                 return self.push(self.check.damaged(&record, error.to_string(), record.chunks.clone()));
@@ -314,6 +346,27 @@ impl DecodeVisitor for CheckVisitor<'_> {
     fn spill_failed(&self, _: &StoreError) {}
 
     fn is_cancelled(&self) -> bool {
-        self.check.resources.observer.is_cancelled()
+        self.failure.get().is_some() || self.check.resources.observer.is_cancelled()
     }
+}
+
+/// The same error once more, for another owner.
+fn told_again(error: &StoreError) -> StoreError {
+    let again = match error {
+        StoreError::Shared(error) => return StoreError::Shared(error.clone()),
+        StoreError::Storage(StorageError::Unavailable { operation, name, location, tries, reason }) => {
+            let (name, location, reason) = (name.clone(), location.clone(), reason.clone());
+            StorageError::Unavailable { operation, name, location, tries: *tries, reason }
+        }
+        StoreError::Storage(StorageError::Refused { operation, name, location, reason }) => {
+            let (name, location, reason) = (name.clone(), location.clone(), reason.clone());
+            StorageError::Refused { operation, name, location, reason }
+        }
+        StoreError::Storage(StorageError::Io { operation, name, source }) => {
+            let source = io::Error::new(source.kind(), source.to_string());
+            StorageError::Io { operation, name: name.clone(), source }
+        }
+        other => return StoreError::Machine { operation: "reading a container", reason: other.to_string() },
+    };
+    StoreError::Storage(again)
 }

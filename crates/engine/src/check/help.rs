@@ -21,7 +21,7 @@ pub enum Help {
     NewSeries,
     /// A newer `silt`: what is of a format that this one does not know is sound for all that is known.
     NewerProgram,
-    /// A look after the place, and `silt check` again: it lists what it says is missing.
+    /// A look after the place, and `silt check` again: it lists what it says is missing, or does not give it out.
     LookAfterPlace,
 }
 
@@ -32,6 +32,7 @@ impl Help {
             StoreError::LostSeries { .. } if !has_containers => Self::AcceptRollback,
             error if error.is_of_newer_format() => Self::NewerProgram,
             error if error.is_contradiction_of_place() => Self::LookAfterPlace,
+            StoreError::UnreadableSeries { source, .. } if !source.is_damage() => Self::LookAfterPlace,
             _ => Self::Repair,
         }
     }

@@ -171,6 +171,7 @@ fn look_at_manifests(
             let (object, what) = (format!("series/{series}"), what.to_owned());
             (vec![Finding { object, what, snapshots: Vec::new(), help: Help::Repair }], None)
         }
+        Err(error) if error.is_outage() => return Err(error.into()),
         Err(error) => {
             let help = Help::against_unreadable(&error, containers.is_some());
             (vec![Finding::of(&format!("series/{series}"), &error, help)], None)

@@ -112,6 +112,7 @@ impl SeriesCheck<'_> {
                     },
                     _ => SampleOutcome::Sound,
                 },
+                Err((_, error)) if error.is_outage() => return Err(error.into()),
                 Err((number, error)) => {
                     if let Some(number) = number {
                         locate(&chunks, number, &mut probe)?;

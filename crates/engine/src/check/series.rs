@@ -50,6 +50,8 @@ pub(super) enum Cost {
     Hangs,
     /// Nothing: no container answers for what was hit there.
     Nothing,
+    /// Not known: the place does not give it out, for another reason than damage.
+    Unseen,
     /// Nothing, for whoever has a newer program: what holds them is of a format that this one does not know.
     ForeignFormat,
 }
@@ -147,6 +149,7 @@ pub(super) fn findings_of(damage: &[ContainerDamage], manifest: &Manifest, needs
         what: damage.error.clone(),
         help: match damage.cost {
             Cost::ForeignFormat => Help::NewerProgram,
+            Cost::Unseen => Help::LookAfterPlace,
             _ => help_for(manifest, &snapshots),
         },
         snapshots,

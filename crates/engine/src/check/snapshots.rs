@@ -56,6 +56,9 @@ impl SeriesCheck<'_> {
                 faults.push(error);
                 RoaringTreemap::new()
             });
+            if let Some(at) = faults.iter().position(StoreError::is_outage) {
+                return Err(faults.swap_remove(at).into());
+            }
             let necessary = self.manifest.necessary(position);
             let now = if faults.is_empty() {
                 walked.insert(position);
@@ -126,7 +129,11 @@ fn probe_catalog(chunks: &ChunkSource<'_>, necessary: &RoaringTreemap, probe: &m
         if record.kind != ContainerKind::Metadata || !is_needed {
             continue;
         }
-        let Ok(reader) = chunks.reader(container) else { continue };
+        let reader = match chunks.reader(container) {
+            Err(error) if error.is_outage() => return Err(error),
+            Err(_) => continue,
+            Ok(reader) => reader,
+        };
         for (region, entry) in reader.index().regions().iter().enumerate() {
             if entry.chunks.iter().any(|chunk| necessary.contains(chunk.number.0)) {
                 probe.read(chunks, Address { container, region })?;

@@ -8,6 +8,7 @@ use crate::{EngineError, Resources};
 use siltstone_store::catalog::{Content, Entry, EntryPath};
 use siltstone_store::repository::Repository;
 use std::cmp::Ordering;
+use std::iter::Peekable;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -41,7 +42,7 @@ pub fn compare_live(
     let reader = SnapshotReader::open(repository, snapshot, resources)?;
     let no_source = |source| EngineError::NoSource { path: live.sources.first().cloned().unwrap_or_default(), source };
     let scanner = Scanner::new(&live.sources, live.scan.clone()).map_err(no_source)?;
-    let mut walk = Walk { scanner, problems: Vec::new() };
+    let mut walk = Walk { scanner: scanner.peekable(), problems: Vec::new(), unknown: Unknown::Nothing };
     let mut stored = Stored { entries: reader.entries(None), sources: paths_of(&live.sources)? };
     let (mut before, mut now) = (stored.next()?, walk.next());
     let mut comparing = Comparing { reader: &reader, trusts_status: live.trusts_status, problems: Vec::new() };
@@ -50,27 +51,34 @@ pub fn compare_live(
             (None, None) => break,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
-            (Some(entry), Some(Met::Unknown(path))) if entry.path.is_beneath(path) => {
-                before = stored.next()?;
-                continue;
-            }
             (Some(entry), Some(met)) => entry.path.cmp(met.path()),
         };
+        if order.is_ge()
+            && let Some(Met::Unknown(path)) = now.take_if(|met| matches!(met, Met::Unknown(_)))
+        {
+            // Entries may follow that are beneath it and were seen: only those that do not are unknown.
+            walk.unknown.add(path);
+            now = walk.next();
+            continue;
+        }
         let old = if order.is_le() { std::mem::replace(&mut before, stored.next()?) } else { None };
-        // What is unknown stays until what is beneath it is over.
-        let stays = order.is_le() && matches!(now, Some(Met::Unknown(_)));
-        let new = if order.is_ge() && !stays { std::mem::replace(&mut now, walk.next()) } else { None };
+        let new = if order.is_ge() { std::mem::replace(&mut now, walk.next()) } else { None };
         let found = match (old, new) {
-            (Some(_), None) if order.is_eq() => None,
-            (Some(old), Some(Met::Entry(new))) => comparing.changed(&old, &new)?.map(|change| {
-                let (before, after) = (Some(Seen::of(&old)), Some(seen(&new.kind)));
-                Difference { path: new.path, change, before, after }
-            }),
+            (Some(old), None) if walk.unknown.holds(&old.path) => None,
+            (Some(old), Some(Met::Entry { entry: mut new, has_attributes })) => {
+                if !has_attributes {
+                    new.metadata.xattrs.clone_from(&old.metadata.xattrs);
+                }
+                comparing.changed(&old, &new)?.map(|change| {
+                    let (before, after) = (Some(Seen::of(&old)), Some(seen(&new.kind)));
+                    Difference { path: new.path, change, before, after }
+                })
+            }
             (Some(old), None) => {
                 let before = Some(Seen::of(&old));
                 Some(Difference { path: old.path, change: Change::Removed, before, after: None })
             }
-            (None, Some(Met::Entry(new))) => {
+            (None, Some(Met::Entry { entry: new, .. })) => {
                 let after = Some(seen(&new.kind));
                 Some(Difference { path: new.path, change: Change::Added, before: None, after })
             }
@@ -117,7 +125,11 @@ impl Stored<'_, '_> {
 
 /// Entry that a walk met.
 enum Met {
-    Entry(ScanEntry),
+    Entry {
+        entry: ScanEntry,
+        /// Its extended attributes could be read.
+        has_attributes: bool,
+    },
     /// Something that was left out or could not be looked at.
     Unknown(EntryPath),
 }
@@ -125,32 +137,70 @@ enum Met {
 impl Met {
     fn path(&self) -> &EntryPath {
         match self {
-            Self::Entry(entry) => &entry.path,
+            Self::Entry { entry, .. } => &entry.path,
             Self::Unknown(path) => path,
+        }
+    }
+}
+
+/// The part of the sources, about the current entry, of which not all was seen.
+enum Unknown {
+    Nothing,
+    /// What is at this path and beneath it.
+    At(EntryPath),
+    All,
+}
+
+impl Unknown {
+    /// Adds what is at a path and beneath it. Paths are added once the snapshot's entries have come to them: what was
+    /// unknown before is over, unless the new one lies in it.
+    fn add(&mut self, path: EntryPath) {
+        if !self.holds(&path) {
+            *self = Self::At(path);
+        }
+    }
+
+    fn holds(&self, path: &EntryPath) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::At(unknown) => path == unknown || path.is_beneath(unknown),
+            Self::All => true,
         }
     }
 }
 
 /// A walk over the sources that keeps what it could not look at.
 struct Walk {
-    scanner: Scanner,
+    scanner: Peekable<Scanner>,
     problems: Vec<Problem>,
+    unknown: Unknown,
 }
 
 impl Walk {
     fn next(&mut self) -> Option<Met> {
         loop {
             match self.scanner.next()? {
-                ScanItem::Entry(entry) => return Some(Met::Entry(entry)),
+                ScanItem::Entry(entry) => return Some(Met::Entry { entry, has_attributes: true }),
                 ScanItem::Skipped { path, .. } => return Some(Met::Unknown(path)),
                 // What is gone was removed.
                 ScanItem::Problem(problem) if problem.kind == ProblemKind::SourceMissing => {}
                 ScanItem::Problem(problem) => {
-                    let path = if let Subject::Entry(path) = &problem.subject { Some(path.clone()) } else { None };
+                    let path = match &problem.subject {
+                        Subject::Entry(path) => Some(path.clone()),
+                        Subject::Root => {
+                            self.unknown = Unknown::All;
+                            None
+                        }
+                        Subject::Object(_) => None,
+                    };
                     self.problems.push(problem);
-                    if let Some(path) = path {
-                        return Some(Met::Unknown(path));
-                    }
+                    let Some(path) = path else { continue };
+                    // The entry follows if only its attributes could not be read.
+                    let is_it = |item: &ScanItem| matches!(item, ScanItem::Entry(entry) if entry.path == path);
+                    return Some(match self.scanner.next_if(is_it) {
+                        Some(ScanItem::Entry(entry)) => Met::Entry { entry, has_attributes: false },
+                        _ => Met::Unknown(path),
+                    });
                 }
                 ScanItem::Anew { .. } => {}
             }
@@ -170,7 +220,10 @@ impl Comparing<'_, '_> {
         let is_same = match (&old.content, &new.kind) {
             (Content::Directory, FileKind::Directory) | (Content::Fifo, FileKind::Fifo) => true,
             (Content::File { size: before, .. }, FileKind::File { size: after, handle }) => {
-                before == after && (self.trusts(old, new) || self.has_same_bytes(old, new, handle)?)
+                // One that says it is empty may have content all the same.
+                let may_be_same = before == after || *after == 0;
+                (before == after && self.trusts(old, new))
+                    || (may_be_same && self.has_same_bytes((old, *before), new, (handle, *after))?)
             }
             (Content::Symlink { target: before }, FileKind::Symlink { target: after }) => before == after,
             (Content::CharDevice { major, minor }, FileKind::CharDevice { major: after, minor: also })
@@ -191,8 +244,14 @@ impl Comparing<'_, '_> {
             && (before.modified, before.changed, before.inode) == (after.modified, after.changed, after.inode)
     }
 
-    /// Tells whether a file has the bytes that were stored; one that cannot be read counts as unchanged.
-    fn has_same_bytes(&mut self, old: &Entry, new: &ScanEntry, handle: &FileHandle) -> Result<bool, EngineError> {
+    /// Tells whether a file has the bytes that were stored; one that cannot be read counts as unchanged. Each entry
+    /// comes with its size.
+    fn has_same_bytes(
+        &mut self,
+        (old, before): (&Entry, u64),
+        new: &ScanEntry,
+        (handle, after): (&FileHandle, u64),
+    ) -> Result<bool, EngineError> {
         let file = match handle.open(&new.path) {
             Ok(file) => file,
             Err(problem) => {
@@ -200,6 +259,9 @@ impl Comparing<'_, '_> {
                 return Ok(true);
             }
         };
+        if after == 0 && matches!(file.read_at(&mut [0], 0), Ok(0)) {
+            return Ok(before == 0);
+        }
         let stored = self.reader.open_file(old)?;
         let mut buffers = [vec![0; COMPARED_BYTES], vec![0; COMPARED_BYTES]];
         let mut offset = 0;
@@ -211,7 +273,7 @@ impl Comparing<'_, '_> {
             }
             let mut read = 0;
             while let Some(rest) = there.get_mut(read..count).filter(|rest| !rest.is_empty()) {
-                match file.read_at(rest, offset + read as u64) {
+                match file.read_on(rest) {
                     Ok(0) => return Ok(false),
                     Ok(bytes) => read += bytes,
                     Err(error) => {
@@ -225,7 +287,16 @@ impl Comparing<'_, '_> {
             }
             offset += count as u64;
         }
-        Ok(true)
+        if after > 0 {
+            return Ok(true);
+        }
+        match file.read_on(&mut [0]) {
+            Ok(count) => Ok(count == 0),
+            Err(error) => {
+                self.problems.push(Problem::entry(&new.path, ProblemKind::Unreadable, error));
+                Ok(true)
+            }
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::options::Overwrite;
 use super::run::RestoreRun;
 use crate::chunks::ChunkSource;
-use crate::fs::{NodeKind, Problem, ProblemKind, Status, TargetDir};
-use siltstone_store::catalog::{Content, Entry, EntryPath};
+use crate::fs::{ConflictPolicy, NodeKind, Problem, ProblemKind, Status, TargetDir};
+use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
 
 /// Action of a restore on an entry.
 pub(super) enum Action {
@@ -66,6 +66,40 @@ impl Action {
             }
             Err(problem) => Self::Keep { as_wanted: false, verified: false, differs: Some(problem) },
         })
+    }
+}
+
+impl RestoreRun<'_> {
+    /// Chooses what becomes of something else that stands where a directory is to be. Without the directory's metadata
+    /// nobody knows whether that is newer.
+    pub(super) fn directory_conflict(
+        &self,
+        target: &TargetDir,
+        path: &EntryPath,
+        metadata: Option<&Metadata>,
+    ) -> ConflictPolicy {
+        let is_older = |there: Status| metadata.is_some_and(|metadata| there.modified < metadata.modified);
+        let replaces = match self.options.overwrite {
+            Overwrite::Always | Overwrite::IfChanged => true,
+            Overwrite::IfNewer => target.state(path).is_ok_and(|there| there.is_none_or(is_older)),
+            Overwrite::Never => false,
+        };
+        if replaces { ConflictPolicy::Replace } else { ConflictPolicy::Keep }
+    }
+
+    /// The problem of a directory that a restore would not make, as something else stands there and stays.
+    pub(super) fn blocked_directory(
+        &self,
+        target: &TargetDir,
+        path: &EntryPath,
+        metadata: Option<&Metadata>,
+    ) -> Option<Problem> {
+        if self.directory_conflict(target, path, metadata) == ConflictPolicy::Replace {
+            return None;
+        }
+        let there = target.state(path).ok().flatten()?;
+        let is_other = there.kind != NodeKind::Directory;
+        is_other.then(|| Problem::entry(path, ProblemKind::InTheWay, "something else has its name"))
     }
 }
 

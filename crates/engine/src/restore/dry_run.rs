@@ -14,6 +14,9 @@ use siltstone_store::catalog::{Content, Entry};
 use siltstone_store::manifest::Manifest;
 use std::collections::HashSet;
 
+/// Why nothing can be made beneath something that is no directory.
+const ON_THE_WAY: &str = "something on the way to it is no directory";
+
 impl RestoreRun<'_> {
     /// Counts and tells what a restore would do.
     pub(super) fn dry_run(
@@ -41,7 +44,10 @@ impl RestoreRun<'_> {
                         frames.enter(&entry, selection);
                     }
                     if selection == EntrySelection::Selected {
-                        self.plan_entry(&entry, (target.as_ref(), chunks), forecast.as_mut(), &mut summary);
+                        let plan = |target| self.plan_directories(&mut frames, target, &mut summary);
+                        let is_blocked = target.as_ref().is_some_and(plan);
+                        let place = (target.as_ref(), is_blocked);
+                        self.plan_entry(&entry, place, chunks, forecast.as_mut(), &mut summary);
                     }
                 }
                 Err(error) => {
@@ -73,15 +79,45 @@ impl RestoreRun<'_> {
         }
     }
 
+    /// Looks which of the directories entered a restore would not make, as something else stands there and stays; tells
+    /// whether one is among them.
+    fn plan_directories(&self, frames: &mut Frames<'_>, target: &TargetDir, summary: &mut RestoreSummary) -> bool {
+        let mut is_blocked = false;
+        for frame in frames.iter_mut() {
+            if let (None, Some(path)) = (frame.made, &frame.target) {
+                let problem = if is_blocked {
+                    Some(Problem::entry(path, ProblemKind::InTheWay, ON_THE_WAY))
+                } else {
+                    self.blocked_directory(target, path, frame.metadata.as_ref())
+                };
+                let outcome = if problem.is_some() { DirectoryOutcome::Blocked } else { DirectoryOutcome::Existing };
+                frame.made = Some(outcome);
+                self.plan_problem(problem, summary);
+            }
+            is_blocked |= frame.made == Some(DirectoryOutcome::Blocked);
+        }
+        is_blocked
+    }
+
+    /// `is_blocked` tells whether it, or a directory above it, is a directory that would not be made.
     fn plan_entry(
         &self,
         entry: &Entry,
-        (target, chunks): (Option<&TargetDir>, &ChunkSource<'_>),
+        (target, is_blocked): (Option<&TargetDir>, bool),
+        chunks: &ChunkSource<'_>,
         forecast: Option<&mut Forecast<'_, '_>>,
         summary: &mut RestoreSummary,
     ) {
         let Some(path) = self.part.target_path(&entry.path) else { return };
         summary.entries += 1;
+        if let Content::File { size, .. } = entry.content {
+            summary.bytes_total += size;
+        }
+        if is_blocked {
+            // Of a directory it has been told.
+            let problem = Problem::entry(&path, ProblemKind::InTheWay, ON_THE_WAY);
+            return self.plan_problem((!entry.is_directory()).then_some(problem), summary);
+        }
         let action = target.filter(|_| !entry.is_directory()).map_or(Ok(Action::New), |target| {
             let action = Action::of(self, target, chunks, &path, entry)?;
             if matches!(action, Action::Replace { directory: true, .. }) && self.empties_directories() {
@@ -102,10 +138,9 @@ impl RestoreRun<'_> {
             }
         };
         if let Some(forecast) = forecast.filter(|_| !keeps) {
-            forecast.add(path, entry, summary);
+            forecast.add(path.clone(), entry, summary);
         }
         let bytes = if let Content::File { size, .. } = entry.content {
-            summary.bytes_total += size;
             let (files, bytes) = if keeps { (0, 0) } else { (1, size) };
             summary.files_restored += files;
             summary.files_kept += 1 - files;
@@ -114,9 +149,10 @@ impl RestoreRun<'_> {
         } else {
             0
         };
-        if self.resources.observer.wants_entries() {
+        // As in a run, directories are not told.
+        if self.resources.observer.wants_entries() && !entry.is_directory() {
             let action = if keeps { EntryAction::Kept } else { EntryAction::Restored };
-            self.resources.observer.entry(&entry.path, action, bytes);
+            self.resources.observer.entry(&path, action, bytes);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Leaving a directory for good: what a killed restore left in it goes, with `--delete` what the snapshot does not hold
-//! too, and it gets its metadata, as nothing in it changes any more.
+//! too, and it gets its metadata, as nothing in it changes any more. What stands in the place of one that could not be
+//! made is left alone.
 
 use super::frames::Frame;
 use super::options::RestoreSummary;
@@ -7,14 +8,20 @@ use super::place::Placing;
 use super::run::RestoreRun;
 use crate::fs::{DAMAGED_SUFFIX, DirectoryOutcome, EntrySelection, Problem, ProblemKind, TargetDir};
 use crate::observer::EntryAction;
-use siltstone_store::catalog::EntryPath;
+use siltstone_store::catalog::{Entry, EntryPath};
 
 impl RestoreRun<'_> {
     /// Finishes a directory when all that it holds is in place.
     pub(super) fn finish(&self, placing: &Placing<'_>, frame: &Frame, summary: &mut RestoreSummary) {
+        if frame.made == Some(DirectoryOutcome::Blocked) {
+            return;
+        }
         let target = placing.target;
-        if frame.used && frame.made == Some(DirectoryOutcome::Existing) {
-            target.sweep(frame.target.as_ref());
+        // A directory of the snapshot that becomes the target has the names that are in it, the root above has not.
+        let is_above = frame.path.is_none() && self.part.below.as_ref().is_some_and(Entry::is_directory);
+        let is_known = !is_above && !frame.is_incomplete;
+        if frame.used && frame.made == Some(DirectoryOutcome::Existing) && is_known {
+            target.sweep(frame.target.as_ref(), |name| frame.holds(name));
         }
         if frame.selected && self.options.delete {
             self.delete_extra(placing, frame, summary);

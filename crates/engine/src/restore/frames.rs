@@ -4,7 +4,7 @@
 //! Memory grows with the depth and, for `--delete`, with the names of the directories open.
 
 use super::run::RestoreRun;
-use crate::fs::{DirectoryOutcome, EntrySelection};
+use crate::fs::{DirectoryOutcome, EntrySelection, TargetDir};
 use siltstone_store::catalog::{Entry, EntryPath, Metadata};
 use std::collections::BTreeSet;
 
@@ -28,7 +28,8 @@ pub(super) struct Frame {
     pub(super) used: bool,
     /// Outcome of making it; `None` while it is only passed through, until something below it is taken.
     pub(super) made: Option<DirectoryOutcome>,
-    /// The names it holds in the snapshot; gathered only to delete others.
+    /// The names it holds in the snapshot, gathered only to delete others: all for `--delete`, otherwise those that a
+    /// draft might have.
     names: BTreeSet<Vec<u8>>,
     names_bytes: u64,
     /// True if a damaged part of the catalog may hold more names of it: then nothing in it is deleted.
@@ -36,7 +37,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Tells whether the snapshot has this name in the directory.
+    /// Tells whether the snapshot has this name in the directory; of names that no draft has, known only for
+    /// `--delete`.
     pub(super) fn holds(&self, name: &[u8]) -> bool {
         self.names.contains(name)
     }
@@ -101,7 +103,7 @@ impl<'t> Frames<'t> {
     }
 
     fn add_name(&mut self, name: &[u8]) {
-        if self.run.options.delete
+        if (self.run.options.delete || TargetDir::is_hidden_name(name))
             && let Some(frame) = self.frames.last_mut()
         {
             frame.add_name(name);

@@ -5,7 +5,7 @@
 //! decoded with all their bases (`fetch`, by `crate::decode`) and placed (`place`) while the next is gathered. A
 //! directory that the walk has left (`frames`) is finished (`finish`) with the batch in which its last file is: then
 //! nothing below it changes any more. Memory holds two batches, whatever the snapshot; a batch is as large as memory
-//! allows, as each batch visits the containers it needs once.
+//! allows, as each batch visits the containers it needs once. Whoever listens is told the snapshot's paths (`told`).
 
 mod action;
 mod batch;
@@ -18,9 +18,11 @@ mod guard;
 mod options;
 mod place;
 mod run;
+mod told;
 mod verify;
 mod walk;
 
+pub use crate::acl::mode_without_list;
 pub use options::{GAP_BYTES_DEFAULT, Overwrite, RestoreOptions, RestoreSummary};
 pub(crate) use run::manifest_of;
 
@@ -36,6 +38,7 @@ use run::{RestoreRun, SnapshotPart};
 use siltstone_store::repository::Repository;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use told::Origin;
 
 /// Restores a snapshot, or part of it. What cannot be restored is reported, and the rest goes on.
 ///
@@ -68,6 +71,8 @@ fn restore_from(
     let manifest = manifest_of(repository, snapshot)?;
     let chunks = Arc::new(ChunkSource::new(repository, &manifest));
     let part = SnapshotPart::of(&chunks, snapshot, options.below.as_ref())?;
+    let origin = Origin::of(&part);
+    let resources = &origin.clone().told_by(resources);
     if part.below.is_none() && options.filter.takes_everything() {
         let statistics = &snapshot.snapshot.statistics;
         resources.observer.estimate(statistics.files, statistics.logical_bytes, true);
@@ -88,7 +93,8 @@ fn restore_from(
     let (sparse, verify, keep_damaged) = (options.sparse, options.verify, options.keep_damaged);
     let drafts = Drafts::default();
     let observer = &*resources.observer;
-    let placing = Placing { target: &target, observer, counts: &counts, sparse, verify, keep_damaged, drafts };
+    let placing =
+        Placing { target: &target, observer, origin: &origin, counts: &counts, sparse, verify, keep_damaged, drafts };
     let fetching = Fetching::new(&placing, order, resources, options);
     let mut summary = RestoreSummary::default();
     let placed = walk::place_all(&run, &fetching, &chunks, made, &mut summary);

@@ -5,6 +5,7 @@
 //! gets its name.
 
 use super::batch::{Batch, FileTask, Placement};
+use super::told::Origin;
 use crate::Observer;
 use crate::chunks::ChunkSource;
 use crate::fs::{ConflictPolicy, Draft, Problem, ProblemKind, Subject, TargetDir, TargetFile, aside};
@@ -27,7 +28,9 @@ pub(super) struct Counts {
 /// State that all workers share.
 pub(super) struct Placing<'a> {
     pub(super) target: &'a TargetDir,
+    /// Given paths in the target, it tells those in the snapshot.
     pub(super) observer: &'a dyn Observer,
+    pub(super) origin: &'a Origin,
     pub(super) counts: &'a Counts,
     /// Leave out chunks of zeros.
     pub(super) sparse: bool,
@@ -128,7 +131,9 @@ impl Placing<'_> {
     pub(super) fn damaged(&self, file: &FileTask, error: &StoreError) {
         if !file.damaged.swap(true, Ordering::Relaxed) {
             let outcome = match aside(&file.path) {
-                Some(aside) if self.keep_damaged => format!("what could be had is kept as {}", Subject::Entry(aside)),
+                Some(aside) if self.keep_damaged => {
+                    format!("what could be had is kept as {}", Subject::Entry(self.origin.path(&aside)))
+                }
                 _ if file.draft.on_conflict == ConflictPolicy::Replace => "what stands there stays".to_owned(),
                 _ => "it is left out".to_owned(),
             };

@@ -7,7 +7,7 @@ use super::action::Action;
 use super::batch::{Batch, FilePlan, FileTask};
 use super::fetch::{Fetching, Running};
 use super::frames::{Frame, Frames};
-use super::options::{Overwrite, RestoreSummary};
+use super::options::RestoreSummary;
 use super::place::Placing;
 use super::run::{RestoreRun, manifest_of};
 use crate::EngineError;
@@ -144,7 +144,8 @@ impl Walk<'_, '_> {
         self.missing.extend(batch.files.iter().filter(is_missing).map(|file| file.path.clone()));
         for (existing, path, on_conflict) in after.links {
             if self.missing.contains(&existing) {
-                let reason = format!("it is another name of {}, which failed", Subject::Entry(existing));
+                let existing = Subject::Entry(placing.origin.path(&existing));
+                let reason = format!("it is another name of {existing}, which failed");
                 placing.report(&Problem::entry(&path, ProblemKind::NotWritten, reason));
             } else if let Err(problem) = placing.target.make_hard_link(&existing, &path, on_conflict) {
                 placing.report(&problem);
@@ -222,15 +223,13 @@ impl Walk<'_, '_> {
 
     /// Makes the directories above that do not exist yet.
     fn make_directories(&mut self) {
-        let on_conflict = match self.run.options.overwrite {
-            Overwrite::Never => ConflictPolicy::Keep,
-            _ => ConflictPolicy::Replace,
-        };
+        let (run, placing) = (self.run, self.placing);
         for frame in self.frames.iter_mut().filter(|frame| frame.made.is_none()) {
             let Some(path) = &frame.target else { continue };
-            frame.made = Some(self.placing.target.make_directory(path, on_conflict).unwrap_or_else(|problem| {
-                self.placing.report(&problem);
-                DirectoryOutcome::Existing
+            let on_conflict = run.directory_conflict(placing.target, path, frame.metadata.as_ref());
+            frame.made = Some(placing.target.make_directory(path, on_conflict).unwrap_or_else(|problem| {
+                placing.report(&problem);
+                DirectoryOutcome::Blocked
             }));
         }
     }
@@ -256,7 +255,7 @@ impl Walk<'_, '_> {
             self.summary.files_kept += 1;
             self.run.resources.observer.advance(1, size);
         }
-        self.tell(&entry.path, EntryAction::Kept, 0);
+        self.tell(path, EntryAction::Kept, 0);
         // Another file that has the name must not get the snapshot's other names too.
         if as_wanted {
             self.linked.remember(path, entry);
@@ -288,7 +287,7 @@ impl Walk<'_, '_> {
                     self.placing.report(&problem);
                 }
                 self.linked.remember(&path, &entry);
-                self.tell(&entry.path, EntryAction::Restored, 0);
+                self.tell(&path, EntryAction::Restored, 0);
             }
         }
         Ok(())
@@ -315,7 +314,7 @@ impl Walk<'_, '_> {
             self.summary.files_restored += 1;
             self.run.resources.observer.advance(1, size);
         }
-        self.tell(&entry.path, EntryAction::Restored, 0);
+        self.tell(path, EntryAction::Restored, 0);
         true
     }
 

@@ -4,15 +4,19 @@ use crate::common::tree::{self, Node, Tree};
 use crate::common::{Sandbox, entry_path, noise, resources};
 use crate::edit::{Edit, any_edits};
 use proptest::test_runner::{Config, TestRunner};
+use rustix::fs::XattrFlags;
 use siltstone_engine::EngineError;
 use siltstone_engine::backup::{self, Borrow, Source};
 use siltstone_engine::compare::{Change, Difference, Live, Side, compare, compare_live, path_changes};
-use siltstone_engine::fs::{Case, ExcludeRules, ScanOptions};
+use siltstone_engine::fs::{Case, ExcludeRules, Problem, ScanOptions, Subject};
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::catalog::EntryPath;
+use siltstone_store::storage::SimulatedDisk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
 
 const CASES: u32 = 60;
 
@@ -88,12 +92,29 @@ fn differences_are_those_of_the_trees() {
 }
 
 fn found_on_disk(sandbox: &Sandbox, view: &SnapshotView, trusts_status: bool, exclude: &[&str]) -> Changes {
-    let source = entry_path(&sandbox.source());
+    let (changes, problems) = looked_at(sandbox, view, trusts_status, exclude);
+    assert_eq!(problems, []);
+    changes
+}
+
+/// Changes on disk, and what could not be looked at.
+fn looked_at(sandbox: &Sandbox, view: &SnapshotView, trusts_status: bool, exclude: &[&str]) -> (Changes, Vec<Problem>) {
     let mut rules = ExcludeRules::builder();
     for pattern in exclude {
         rules.pattern(pattern, Case::Sensitive).expect("a pattern");
     }
-    let scan = ScanOptions { exclude: rules.build().expect("rules"), ..ScanOptions::default() };
+    looked_by(sandbox, view, trusts_status, rules.build().expect("rules"))
+}
+
+/// As [`looked_at`], by these rules.
+fn looked_by(
+    sandbox: &Sandbox,
+    view: &SnapshotView,
+    trusts_status: bool,
+    exclude: ExcludeRules,
+) -> (Changes, Vec<Problem>) {
+    let source = entry_path(&sandbox.source());
+    let scan = ScanOptions { exclude, ..ScanOptions::default() };
     let live = Live { sources: vec![sandbox.source()], scan, trusts_status };
     let mut changes = Changes::new();
     let mut visit = |difference: Difference| {
@@ -104,8 +125,7 @@ fn found_on_disk(sandbox: &Sandbox, view: &SnapshotView, trusts_status: bool, ex
         Ok(())
     };
     let problems = compare_live(&sandbox.repository(), view, &live, &resources(), &mut visit).expect("compared");
-    assert_eq!(problems, []);
-    changes
+    (changes, problems)
 }
 
 #[test]
@@ -146,6 +166,68 @@ fn what_is_left_out_on_disk_is_passed_over_and_what_is_gone_was_removed() {
     std::fs::remove_dir_all(sandbox.source()).expect("removed");
     let all: Vec<Vec<u8>> = found_on_disk(&sandbox, &view, false, &[]).into_keys().collect();
     assert_eq!(all, [&b"kept"[..], b"kept/a", b"out", b"out/b"].map(<[u8]>::to_vec));
+}
+
+/// The story: a part of a folder was seen, and told as added, though the snapshot had it. A mark is such a part; so is
+/// what is listed of a folder before that fails.
+#[test]
+fn what_is_seen_of_a_folder_that_is_left_out_is_compared() {
+    let sandbox = Sandbox::new();
+    for name in ["cache/a", "cache/mark", "cache/z", "gone", "same"] {
+        sandbox.write(name, b"some content");
+    }
+    let view = back_up(&sandbox, "one");
+    sandbox.write("cache/a", b"some other content");
+    sandbox.write("cache/new", b"some content");
+    for name in ["cache/z", "gone"] {
+        sandbox.remove(name);
+    }
+    let rules = ExcludeRules::builder().if_present("mark").expect("a mark").build().expect("rules");
+    let changes = || {
+        let (mut changes, problems) = looked_by(&sandbox, &view, false, rules.clone());
+        assert_eq!(problems, []);
+        changes.retain(|_, change| *change != Change::Metadata);
+        changes
+    };
+    assert_eq!(changes(), [(b"gone".to_vec(), Change::Removed)].into());
+    sandbox.write("cache/mark", b"some other content");
+    assert_eq!(changes(), [(b"cache/mark".to_vec(), Change::Content), (b"gone".to_vec(), Change::Removed)].into());
+}
+
+/// Gives a file more attributes than the kernel lists at once; `false` if it cannot have so many.
+fn make_unlistable(path: &Path) -> bool {
+    let space = if rustix::process::geteuid().is_root() { "trusted" } else { "user" };
+    (0..300).all(|number| {
+        let name = format!("{space}.{number:0230}");
+        rustix::fs::lsetxattr(path, name.as_str(), b"", XattrFlags::empty()).is_ok()
+    })
+}
+
+/// The story: the problem of its attributes took an entry's place, and so the entry was new, with all that a folder
+/// holds.
+#[test]
+fn an_entry_whose_attributes_cannot_be_read_is_compared_without_them() {
+    // A file system whose files can have so many attributes.
+    let memory = Path::new("/dev/shm");
+    if !memory.is_dir() {
+        return;
+    }
+    let sandbox = Sandbox::below(memory, Arc::new(SimulatedDisk::new()));
+    for name in ["file", "folder/changed", "folder/same"] {
+        sandbox.write(name, b"some content");
+    }
+    let view = back_up(&sandbox, "one");
+    if !["file", "folder"].iter().all(|name| make_unlistable(&sandbox.source().join(name))) {
+        return;
+    }
+    sandbox.write("folder/changed", b"some other content");
+    for trusts_status in [false, true] {
+        let (changes, problems) = looked_at(&sandbox, &view, trusts_status, &[]);
+        assert_eq!(changes, [(b"folder/changed".to_vec(), Change::Content)].into());
+        let subjects: Vec<Subject> = problems.into_iter().map(|problem| problem.subject).collect();
+        let path = |name: &str| Subject::Entry(entry_path(&sandbox.source().join(name)));
+        assert_eq!(subjects, ["file", "folder"].map(path));
+    }
 }
 
 #[test]

@@ -3,11 +3,13 @@
 
 use crate::common::scene::Scene;
 use crate::common::{Sandbox, noise, resources};
-use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData, RestoreSample, SampleOutcome};
+use siltstone_engine::check::{self, CheckOptions, CheckReport, Finding, Help, ReadData, RestoreSample, SampleOutcome};
+use siltstone_engine::protect::protect;
 use siltstone_engine::{EngineError, Observer};
+use siltstone_store::config::Config;
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::storage::Damage;
+use siltstone_store::storage::{Call, Damage, Fate, Interposed, ObjectName, SimulatedDisk, StorageError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,6 +85,33 @@ fn damage_is_never_remembered_as_sound_and_a_forged_memory_is_not_believed() {
     assert_eq!(run(&scene.sandbox, &options).containers_fresh, 0);
 }
 
+/// The story: what parity made good was no damage of the container, and damaged parity was named by its own object.
+#[test]
+fn what_parity_heals_and_parity_that_is_damaged_are_never_remembered_as_sound() {
+    let scene = scene(2);
+    let repository = scene.sandbox.repository();
+    let wanted = |config: &mut Config| {
+        config.parity.data_percent = 5;
+        Ok(())
+    };
+    repository.amend(wanted).expect("a record");
+    protect(&repository, "user", &resources()).expect("parity is made");
+    let manifest = manifest(&scene.sandbox);
+    let record = manifest.containers.iter().find(|record| record.kind == ContainerKind::Data).expect("data");
+    for name in [record.object_name(manifest.series), ObjectName::Parity(manifest.series, record.id)] {
+        let bytes = repository.storage().read(&name, u64::MAX).expect("it is there").len();
+        let flip = Damage::Flip { offset: u64::try_from(bytes / 2).expect("small"), mask: 1 };
+        assert!(scene.disk.damage(&name, flip.clone()));
+        let first = run(&scene.sandbox, &remembering(&scene)).findings;
+        assert!(first.iter().any(|finding| finding.object == name.to_string()), "{name}: {first:?}");
+        let again = run(&scene.sandbox, &remembering(&scene).with_max_age(Some(DAY)));
+        assert_eq!(again.findings, first, "{name}: it is read again, and found again");
+        assert_eq!(again.containers_fresh, manifest.containers.len() as u64 - 1, "{name}: the others are not");
+        assert!(scene.disk.damage(&name, flip));
+        assert_eq!(run(&scene.sandbox, &remembering(&scene)).findings, []);
+    }
+}
+
 #[test]
 fn a_check_that_ends_early_says_what_is_left_and_others_read_the_rest() {
     let scene = scene(20);
@@ -103,6 +132,57 @@ fn a_check_that_ends_early_says_what_is_left_and_others_read_the_rest() {
     }
     assert_eq!(rounds, all.div_ceil(16));
     assert_eq!(run(&scene.sandbox, &options.with_max_age(Some(DAY))).containers_fresh, all);
+}
+
+fn unavailable(name: &ObjectName) -> StorageError {
+    let (location, reason) = ("the place".to_owned(), "503".to_owned());
+    StorageError::Unavailable { operation: "read", name: name.to_string(), location, tries: 12, reason }
+}
+
+/// How a read fails.
+type Failure = fn(&ObjectName) -> StorageError;
+
+fn refused(name: &ObjectName) -> StorageError {
+    let (location, reason) = ("the place".to_owned(), "403".to_owned());
+    StorageError::Refused { operation: "read", name: name.to_string(), location, reason }
+}
+
+/// A disk that gives data back so many times, and then fails.
+fn failing_after(reads: u64, disk: SimulatedDisk, failure: Failure) -> Interposed<SimulatedDisk> {
+    let left = AtomicU64::new(reads);
+    Interposed::new(disk, move |call| match call {
+        Call::Read(name @ ObjectName::Container(ContainerKind::Data, ..)) => {
+            let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            if left.is_ok() { Fate::Made } else { Fate::Refused(failure(name)) }
+        }
+        _ => Fate::Made,
+    })
+}
+
+/// The story: an outage during a check was recorded as the loss of all that it kept from being read.
+#[test]
+fn a_place_that_is_away_or_refuses_is_never_taken_for_damage() {
+    let scene = scene(2);
+    let options = CheckOptions::reading(ReadData::All).with_record(Some("user".into()));
+    let failures: [(Failure, &str); 2] = [(unavailable, "check the network"), (refused, "check the credentials")];
+    for (failure, advice) in failures {
+        let mut reads = 0;
+        loop {
+            let sandbox = scene.sandbox.at(failing_after(reads, scene.disk.clone(), failure));
+            match check::check(&sandbox.repository(), &options, &resources()) {
+                Ok(report) if report.findings.is_empty() => break,
+                // A refusal may concern one object: the others are looked at.
+                Ok(report) => {
+                    let is_told = |finding: &Finding| finding.help == Help::LookAfterPlace;
+                    assert!(advice == "check the credentials" && report.findings.iter().any(is_told), "{report:?}");
+                }
+                Err(error) => assert!(error.to_string().contains(advice), "{error} after {reads} reads"),
+            }
+            assert!(manifest(&scene.sandbox).damaged.is_empty(), "after {reads} reads");
+            reads += 1;
+        }
+        assert!(reads > 2, "indexes were opened and containers read");
+    }
 }
 
 /// Asks to stop once so many containers were read.

@@ -173,13 +173,13 @@ impl Tree {
         Ok(lock(&self.files).get_or_insert(key, || file).clone())
     }
 
-    /// Reads of a file, and ahead of who reads it.
+    /// Reads of a file, up to what cannot be read, and ahead of who reads it.
     ///
     /// # Errors
     /// Fails with what cannot be read; it is told.
     pub(super) fn read(&self, file: &Arc<OpenFile>, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
         self.read_ahead.follow(file, offset, bytes);
-        file.read(offset, bytes).inspect_err(|error| {
+        file.read_some(offset, bytes).inspect_err(|error| {
             self.told.once(format!("/{}: {error}", file.path.as_bytes().escape_ascii()));
         })
     }

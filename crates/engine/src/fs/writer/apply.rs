@@ -5,6 +5,7 @@
 //! Without root's rights owners and some attributes cannot be set; that is reported and the rest goes on.
 
 use super::TargetDir;
+use crate::acl;
 use crate::fs::{
     names::Owner,
     problem::{Problem, ProblemKind},
@@ -67,7 +68,9 @@ impl TargetDir {
             let reason = format!("user {}, group {}: {}", metadata.uid, metadata.gid, io::Error::from(error));
             report(ProblemKind::Owner, &reason);
         }
-        for (name, error) in node.set_xattrs(&metadata.xattrs) {
+        let failed = node.set_xattrs(&metadata.xattrs);
+        let has_list = failed.iter().all(|(name, _)| name != acl::ACCESS);
+        for (name, error) in failed {
             report(ProblemKind::Attribute, &format!("{}: {}", name.escape_ascii(), io::Error::from(error)));
         }
         if status.kind != NodeKind::Symlink {
@@ -77,7 +80,9 @@ impl TargetDir {
             };
             // Whoever owns the file now was never meant to lend his rights to those who run it.
             let dropped = if is_foreign && status.kind != NodeKind::Directory { SET_ID_BITS } else { 0 };
-            if let Err(error) = node.set_mode(metadata.mode & 0o7777 & !dropped) {
+            // Without the list the group would have what its mask leaves to those that it names.
+            let mode = if has_list { metadata.mode } else { acl::mode_without_list(metadata) };
+            if let Err(error) = node.set_mode(mode & 0o7777 & !dropped) {
                 report(ProblemKind::Permissions, &io::Error::from(error));
             }
         }

@@ -58,6 +58,8 @@ pub enum DirectoryOutcome {
     New,
     /// It was there already.
     Existing,
+    /// It could not be made: for whoever notes outcomes, as [`TargetDir::make_directory`] gives the problem instead.
+    Blocked,
 }
 
 /// The open target folder. Shared by threads.
@@ -130,19 +132,19 @@ impl TargetDir {
         // There is no NUL in it.
         CString::new(format!("{DRAFT_PREFIX}{:0RUN_DIGITS$x}-{kind}{serial:x}", self.run)).unwrap_or_default()
     }
-}
 
-/// Tells whether a name is one that [`TargetDir::hidden_name`] gives.
-fn is_hidden_name(name: &[u8]) -> bool {
-    let Some((run, serial)) = name
-        .strip_prefix(DRAFT_PREFIX.as_bytes())
-        .and_then(|rest| rest.split_at_checked(RUN_DIGITS))
-        .and_then(|(run, rest)| Some((run, rest.strip_prefix(b"-d").or_else(|| rest.strip_prefix(b"-p"))?)))
-    else {
-        return false;
-    };
-    let is_number = |digits: &[u8]| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    is_number(run) && is_number(serial) && (1..=RUN_DIGITS).contains(&serial.len())
+    /// Tells whether a name is one that [`TargetDir::hidden_name`] gives.
+    pub(crate) fn is_hidden_name(name: &[u8]) -> bool {
+        let Some((run, serial)) = name
+            .strip_prefix(DRAFT_PREFIX.as_bytes())
+            .and_then(|rest| rest.split_at_checked(RUN_DIGITS))
+            .and_then(|(run, rest)| Some((run, rest.strip_prefix(b"-d").or_else(|| rest.strip_prefix(b"-p"))?)))
+        else {
+            return false;
+        };
+        let is_number = |digits: &[u8]| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        is_number(run) && is_number(serial) && (1..=RUN_DIGITS).contains(&serial.len())
+    }
 }
 
 /// The report of an entry that could not be made, after what the error says.

@@ -41,15 +41,16 @@ impl TargetDir {
         problems
     }
 
-    /// Removes the drafts that a killed restore left in a directory (`None`: in the target itself), unless another
-    /// restore is at work in this target. What cannot be removed does no harm.
-    pub fn sweep(&self, directory: Option<&EntryPath>) {
+    /// Removes the drafts that a killed restore left in a directory (`None`: in the target itself) beside the names
+    /// wanted, unless another restore is at work in this target. What cannot be removed does no harm.
+    pub fn sweep(&self, directory: Option<&EntryPath>, is_wanted: impl Fn(&[u8]) -> bool) {
         let Ok(opened) = self.beneath.open_directory(directory) else { return };
         if !self.is_alone {
             return;
         }
         let (names, _) = NameList::read(&opened, &mut Vec::new());
-        for name in names.iter().filter(|name| super::is_hidden_name(name.to_bytes())) {
+        let is_draft = |name: &[u8]| Self::is_hidden_name(name) && !is_wanted(name);
+        for name in names.iter().filter(|name| is_draft(name.to_bytes())) {
             let _ = rustix::fs::unlinkat(&opened, name, AtFlags::empty());
         }
     }

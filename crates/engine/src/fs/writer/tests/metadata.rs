@@ -50,6 +50,25 @@ fn metadata_is_applied_exactly() {
     assert_eq!(missing.iter().map(|problem| problem.kind).collect::<Vec<_>>(), [ProblemKind::NotWritten]);
 }
 
+/// The story: the group's bits show the mask, so without the list the owning group got what one user should have.
+#[test]
+fn a_file_that_cannot_have_its_access_list_is_open_to_nobody_more() {
+    let (fixture, all) = (fixture(), u32::MAX);
+    // Not in the order that the kernel takes, so that it refuses the list:
+    // user::rw-, group::---, user:4321:rw-, mask::rw-, other::---
+    let entries = [(0x01, 6, all), (0x04, 0, all), (0x02, 6, 4321), (0x10, 6, all), (0x20, 0, all)];
+    let entries = entries.map(|(tag, permissions, id)| acl_entry(tag, permissions, id)).concat();
+    let list = [&2u32.to_le_bytes()[..], &entries].concat();
+    let wanted = Metadata { xattrs: vec![(b"system.posix_acl_access".to_vec(), list)], ..metadata(0o660) };
+    write(&fixture.target, "file", NEW, b"x");
+    fs::create_dir(fixture.base.join("dir")).expect("made");
+    for name in ["file", "dir"] {
+        let found = fixture.target.apply_metadata(Some(&path(name)), &wanted);
+        assert_eq!(found.iter().map(|problem| problem.kind).collect::<Vec<_>>(), [ProblemKind::Attribute], "{name}");
+        assert_eq!(fs::metadata(fixture.base.join(name)).expect("status").mode() & 0o7777, 0o600, "{name}");
+    }
+}
+
 fn acl_entry(tag: u16, permissions: u16, id: u32) -> Vec<u8> {
     [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
 }
