@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::key_hint;
-use crate::password::{Password, PasswordSource};
+use crate::password::{Password, PasswordSource, Whose};
 use crate::render::{Table, local, rfc3339, visible};
 use crate::repository::{label, open};
 use clap::{Args, Subcommand};
@@ -88,7 +88,7 @@ impl NewKeyArgs {
             None if self.new_insecure_no_password => PasswordSource::Empty,
             None => PasswordSource::Ask,
         };
-        source.read_new("enter new password: ")
+        source.read_new(Whose::NewKey)
     }
 }
 

@@ -13,8 +13,8 @@ use siltstone_store::catalog::{CatalogReader, MetadataSource};
 use siltstone_store::container::ContainerKind;
 use siltstone_store::manifest::{Manifest, Snapshot, SnapshotRecord};
 use siltstone_store::repository::Repository;
-use siltstone_store::salvage::{manifest_at, manifest_numbers};
-use siltstone_store::storage::Replaced;
+use siltstone_store::salvage::{manifest_at, manifest_numbers, require_numbers_after};
+use siltstone_store::storage::{ObjectName, Replaced};
 use siltstone_store::{ChunkNumber, SeriesId, StoreError};
 use std::collections::HashSet;
 
@@ -173,6 +173,7 @@ impl<'r> Rebuild<'r> {
         options: &RepairOptions,
         resources: &Resources,
     ) -> Result<SeriesPlan, EngineError> {
+        self.require_numbers()?;
         let seed = self.manifests.seed.as_ref();
         self.take_notes(seed);
         let mut damaged = Vec::new();
@@ -294,6 +295,19 @@ impl<'r> Rebuild<'r> {
         let wanted = if is_known { claimed & &stored } else { stored.clone() };
         let closure = self.chunks.closure(&(&wanted & &self.answers.available))?;
         next.lent = ((closure | wanted | seeded) & stored) - live;
+        Ok(())
+    }
+
+    /// Refuses a series with an object of a number so high that a commit beyond all of them has none.
+    fn require_numbers(&self) -> Result<(), EngineError> {
+        let series = self.next.series;
+        require_numbers_after(&ObjectName::Manifest(series, self.manifests.last), self.manifests.last)?;
+        let readable = self.holdings.readable.iter().map(|holding| holding.reader.record());
+        let readable = readable.map(|record| (record.kind, record.id));
+        let unreadable = self.holdings.unreadable.iter().map(|unreadable| (unreadable.kind, unreadable.id));
+        for (kind, id) in readable.chain(unreadable) {
+            require_numbers_after(&ObjectName::Container(kind, series, id), id.lease)?;
+        }
         Ok(())
     }
 

@@ -12,9 +12,12 @@ use siltstone_store::config::older::OlderRecord;
 use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::keys::{Argon2Cost, OpenOptions};
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
+use siltstone_store::storage::{
+    Call, Damage, Fate, Interposed, Listing, ObjectName, Original, SimulatedDisk, Storage, StorageError,
+};
 use siltstone_store::{SeriesId, SnapshotId, StoreError};
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 fn options() -> RepairOptions {
@@ -274,7 +277,12 @@ fn without_newest_config(disk: &SimulatedDisk) -> u64 {
 }
 
 fn older(disk: &SimulatedDisk, password: &[u8]) -> Result<Option<OlderRecord>, StoreError> {
-    OlderRecord::open(&(Arc::new(disk.clone()) as Arc<dyn Storage>), password, &OpenOptions::default())
+    let storage: Arc<dyn Storage> = Arc::new(disk.clone());
+    older_at(&storage, password)
+}
+
+fn older_at(storage: &Arc<dyn Storage>, password: &[u8]) -> Result<Option<OlderRecord>, StoreError> {
+    OlderRecord::open(storage, password, &OpenOptions::default())
 }
 
 #[test]
@@ -324,4 +332,113 @@ fn going_on_from_an_older_config_can_be_done_again_wherever_it_was_hit() {
         try_repair(&found.disk).unwrap_or_else(|error| panic!("{error} after {}", found.story));
         assert_eq!(scene.assert_sound(&found.disk, &found.story).len(), 2);
     });
+}
+
+/// A disk that gives nothing of these places, for this reason.
+fn withholding(
+    disk: &SimulatedDisk,
+    places: Vec<ObjectName>,
+    reason: fn(&ObjectName) -> StorageError,
+) -> Arc<dyn Storage> {
+    Arc::new(Interposed::new(disk.clone(), move |call| match call {
+        Call::Read(name) if places.contains(name) => Fate::Refused(reason(name)),
+        _ => Fate::Made,
+    }))
+}
+
+fn out_of_reach(name: &ObjectName) -> StorageError {
+    StorageError::Io { operation: "read", name: name.to_string(), source: io::ErrorKind::TimedOut.into() }
+}
+
+fn missing(name: &ObjectName) -> StorageError {
+    StorageError::NotFound { name: *name }
+}
+
+/// The copy of a config is most likely sound where it cannot be reached: to go on from an older one would destroy it.
+#[test]
+fn a_config_whose_copy_is_out_of_reach_is_not_lost() {
+    let scene = Scene::with_two_snapshots();
+    let newest = scene.disk.list(Listing::Configs).expect("a list").pop().expect("a record").name;
+    let [one, other] = newest.original().expect("kept twice").places();
+    for damage in [Damage::Delete, Damage::Truncate { bytes: 20 }, Damage::Flip { offset: 90, mask: 1 }] {
+        for (damaged, away) in [(one, other), (other, one)] {
+            let (disk, story) = (copy(&scene.disk), format!("{damage:?} of {damaged}, and {away} is out of reach"));
+            assert!(disk.damage(&damaged, damage.clone()), "{story}");
+            let place = withholding(&disk, vec![away], out_of_reach);
+            for error in [
+                Repository::open(Arc::clone(&place), PASSWORD).map(drop).expect_err("it cannot be read"),
+                older_at(&place, PASSWORD).map(drop).expect_err("it is not lost"),
+            ] {
+                assert!(matches!(error, StoreError::Storage(StorageError::Io { .. })), "{error} after {story}");
+            }
+            assert!(older(&disk, PASSWORD).expect("it opens").is_none(), "{story}");
+        }
+    }
+}
+
+#[test]
+fn a_config_that_is_listed_and_missing_is_told_as_such_and_not_lost() {
+    let scene = Scene::with_two_snapshots();
+    let newest = scene.disk.list(Listing::Configs).expect("a list").pop().expect("a record").name;
+    let [original, other] = newest.original().expect("kept twice").places();
+    let contradicts = |error: &StoreError| matches!(error, StoreError::ListedAndMissing { .. });
+    let place = withholding(&scene.disk, vec![original, other], missing);
+    let error = Repository::open(Arc::clone(&place), PASSWORD).map(drop).expect_err("it cannot be read");
+    assert!(contradicts(&error) && error.to_string().contains(&newest.to_string()), "{error}");
+    let error = older_at(&place, PASSWORD).map(drop).expect_err("it is not lost");
+    assert!(contradicts(&error), "{error}");
+
+    assert!(scene.disk.damage(&original, Damage::Flip { offset: 90, mask: 1 }));
+    let place = withholding(&scene.disk, vec![other], missing);
+    let error = older_at(&place, PASSWORD).map(drop).expect_err("as its copy");
+    assert!(contradicts(&error), "{error}");
+    assert!(older(&scene.disk, PASSWORD).expect("it opens").is_none());
+}
+
+#[test]
+fn a_config_that_can_be_read_again_is_not_replaced() {
+    let scene = Scene::with_two_snapshots();
+    let newest = ObjectName::Config(open(&scene.disk).config().sequence);
+    let spare = newest.original().expect("kept twice").copy();
+    let sound = bytes(&scene.disk, &spare);
+    without_newest_config(&scene.disk);
+    let found = older(&scene.disk, PASSWORD).expect("it opens").expect("an older record");
+    scene.disk.delete(&spare).and_then(|()| scene.disk.barrier()).expect("deleted");
+    scene.disk.create(&spare, &sound).expect("brought back");
+    let names = scene.disk.names();
+    let error = found.restore().map(drop).expect_err("it is not lost");
+    assert!(matches!(error, StoreError::Refused { .. }) && error.to_string().contains("again"), "{error}");
+    assert_eq!(scene.disk.names(), names, "nothing was changed");
+    assert_eq!(ObjectName::Config(open(&scene.disk).config().sequence), newest);
+}
+
+/// Somebody made a file whose name has the last number there is.
+#[test]
+fn a_name_without_a_number_beyond_it_is_told_and_nothing_is_changed() {
+    let scene = Scene::with_two_snapshots();
+    let last = u64::MAX;
+    for (number, is_far) in [(last, false), (last - 1, false), (last - 15, false), (last - 16, true)] {
+        let (disk, name) = (copy(&scene.disk), ObjectName::Manifest(series_of(&scene.disk), number));
+        disk.create(&name, b"").expect("made");
+        let names = disk.names();
+        if is_far {
+            try_repair(&disk).expect("a repair");
+        } else {
+            let error = try_repair(&disk).expect_err("no number is left").to_string();
+            assert!(error.contains(&name.to_string()) && error.contains("move it away"), "{error}");
+            assert_eq!(disk.names(), names, "{name}");
+            disk.delete(&name).and_then(|()| disk.barrier()).expect("moved away");
+        }
+        assert_eq!(scene.assert_sound(&disk, &format!("{name} was made")).len(), 2);
+    }
+
+    let config = Original::Config(last);
+    scene.disk.create(&config.name(), b"").expect("made");
+    let names = scene.disk.names();
+    let found = older(&scene.disk, PASSWORD).expect("it opens").expect("an older record");
+    let error = found.restore().map(drop).expect_err("no number is left").to_string();
+    assert!(error.contains(&config.name().to_string()) && error.contains("move it away"), "{error}");
+    assert_eq!(scene.disk.names(), names);
+    scene.disk.delete(&config.name()).and_then(|()| scene.disk.barrier()).expect("moved away");
+    assert_eq!(scene.assert_sound(&scene.disk, "the last config was made").len(), 2);
 }

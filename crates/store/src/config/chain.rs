@@ -10,6 +10,7 @@
 use super::Config;
 use crate::created::{Created, create_ours};
 use crate::error::StoreError;
+use crate::salvage::number_after;
 use crate::sealed::ObjectHeader;
 use crate::secrets::RepositoryKeys;
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, Storage};
@@ -50,19 +51,20 @@ impl Newest {
     ///
     /// # Errors
     /// [`StoreError::NotARepository`]; an unknown version; [`StoreError::BothDamaged`] if neither original nor copy has
-    /// a sound header.
+    /// a sound header; [`StoreError::ListedAndMissing`].
     pub(crate) fn find(storage: &dyn Storage) -> Result<Self, StoreError> {
-        for _ in 0..READ_ATTEMPTS_MAX {
+        let mut attempt = 1;
+        loop {
             let listed = listed(storage)?;
             let sequence = listed.iter().filter_map(number).max().ok_or_else(|| none(storage))?;
             let has_copy = listed.iter().any(|meta| meta.name == Original::Config(sequence).copy());
             match Self::at(storage, sequence) {
                 // Superseded since it was listed.
-                Err(error) if error.is_not_found() => {}
+                Err(error) if error.is_not_found() && attempt < READ_ATTEMPTS_MAX => attempt += 1,
+                Err(error) if error.is_not_found() => return Err(listed_and_missing(storage, sequence)),
                 other => return other.map(|newest| Self { has_copy, ..newest }),
             }
         }
-        Err(none(storage))
     }
 
     /// The record of this number, whether it is the newest or not. It is not found if it is at neither place.
@@ -75,18 +77,19 @@ impl Newest {
         };
         match read(storage, original.copy()) {
             Ok(object) => Ok(Self { sequence, has_copy: true, object, is_copy: true }),
-            Err(error) if error.is_not_found() && first.is_not_found() => Err(first),
-            Err(_) if first.is_damage() => Err(StoreError::both_damaged(original, &first)),
-            // The place itself fails.
-            Err(_) => Err(first),
+            Err(copy) if copy.is_not_found() && first.is_not_found() => Err(first),
+            // The place itself fails: it does not tell what lies there.
+            Err(_) if !first.is_damage() => Err(first),
+            Err(copy) if !copy.is_damage() => Err(copy),
+            Err(_) => Err(StoreError::both_damaged(original, &first)),
         }
     }
 
-    /// Opens it: the original, or else its copy.
+    /// Opens it: what was read of it, or else what lies at its other place.
     ///
     /// # Errors
     /// [`StoreError::Misplaced`] if it is sealed under another master key, an unknown feature,
-    /// [`StoreError::BothDamaged`].
+    /// [`StoreError::BothDamaged`]; that of the storage if the other place cannot be read.
     pub(crate) fn open(&self, storage: &dyn Storage, keys: &RepositoryKeys) -> Result<StoredConfig, StoreError> {
         let open = |object| {
             let stored = StoredConfig::open(keys, self.sequence, object)?;
@@ -97,16 +100,36 @@ impl Newest {
             Err(error) if error.is_damage() => error,
             result => return result,
         };
-        if !self.is_copy
-            && let Ok(stored) = read(storage, original.copy()).and_then(open)
-        {
-            return Ok(stored);
-        }
+        let other = if self.is_copy { original.name() } else { original.copy() };
+        let second = match read(storage, other).and_then(open) {
+            Err(error) => error,
+            result => return result,
+        };
         Err(match first {
             StoreError::Misplaced { .. } | StoreError::UnknownFeature { .. } => first,
+            _ if !second.is_damage() => second,
             damage => StoreError::both_damaged(original, &damage),
         })
     }
+}
+
+/// The error of a place that lists a record or its copy, and says that neither is there.
+fn listed_and_missing(storage: &dyn Storage, sequence: u64) -> StoreError {
+    let object = Original::Config(sequence).name().to_string();
+    StoreError::ListedAndMissing { object, location: storage.location() }
+}
+
+/// Refuses to take a record for lost of which the place lists an original or a copy that it says is not there.
+///
+/// # Errors
+/// [`StoreError::ListedAndMissing`]; those of the storage.
+pub(crate) fn refuse_contradiction(storage: &dyn Storage, sequence: u64) -> Result<(), StoreError> {
+    let mut missing = Original::Config(sequence).places().to_vec();
+    missing.retain(|place| storage.read_range(place, 0, 1).is_err_and(|error| error.is_not_found()));
+    if !missing.is_empty() && listed(storage)?.iter().any(|meta| missing.contains(&meta.name)) {
+        return Err(listed_and_missing(storage, sequence));
+    }
+    Ok(())
 }
 
 /// The newest record, opened.
@@ -189,7 +212,10 @@ pub(crate) fn commit(
     before: Option<&StoredConfig>,
     mut next: Config,
 ) -> Result<Outcome, StoreError> {
-    next.sequence = before.map_or(1, |stored| stored.config.sequence.saturating_add(1));
+    next.sequence = match before.map(|stored| stored.config.sequence) {
+        Some(before) => number_after(&Original::Config(before).name(), before)?,
+        None => 1,
+    };
     next.previous = before.map_or([0; 32], |stored| stored.hash);
     let original = Original::Config(next.sequence);
     let object = next.seal(keys)?;
@@ -218,15 +244,11 @@ pub(crate) fn commit(
             Err(error) => return Err(unknown(&error)),
         }
     }
-    // The commit stands from here on. A disk without room for the copy does not undo it; older records stay then.
-    match create_ours(storage, &original.copy(), &object) {
-        Ok(Created::Ours) => {}
-        Err(error) if !error.is_full() && !matches!(error, StoreError::OutcomeUnknown { .. }) => return Err(error),
-        // The record stands, and the next one has both places again.
-        _ => {
-            stored.has_copy = false;
-            return Ok(Outcome::Committed(stored));
-        }
+    // The commit stands from here on, also if its copy cannot be made: the next record has both places again. Older
+    // records stay then.
+    if !matches!(create_ours(storage, &original.copy(), &object), Ok(Created::Ours)) {
+        stored.has_copy = false;
+        return Ok(Outcome::Committed(stored));
     }
     // What cannot be tidied up now the next one removes.
     let below = |meta: &&ObjectMeta| number(meta).is_some_and(|other| other < next.sequence.saturating_sub(1));

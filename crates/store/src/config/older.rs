@@ -3,7 +3,8 @@
 //! No command does so by itself: an older record may list keys that were removed since, lack keys that were added
 //! since, and have older settings; one from before a change of the master key opens nothing that matters. A user who
 //! knows that goes on from it: the next record says what it says, without the keys whose slots are gone (they were
-//! removed), and with every series that has a manifest.
+//! removed), and with every series that has a manifest. A record is lost only if what lies at its places is damaged or
+//! not listed; one that the place does not give back now may be sound.
 //!
 //! Order: the damaged records are durable aside, then the new one is committed beyond all of them, then they go.
 
@@ -13,7 +14,7 @@ use super::chain::{self, Newest, Outcome, StoredConfig};
 use crate::error::StoreError;
 use crate::keys::{OpenOptions, Opened, slot_ids, unlock};
 use crate::repository::{Repository, accept};
-use crate::salvage::{hash_of, remove_replaced, set_aside};
+use crate::salvage::{hash_of, remove_replaced, require_numbers_after, set_aside};
 use crate::storage::{Original, Replaced, Storage};
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ impl OlderRecord {
     /// Opens a repository by the newest record that can be read; `None` if that is the newest there is.
     ///
     /// # Errors
-    /// As [`Repository::open`]; [`StoreError::BothDamaged`] if no record can be read.
+    /// As [`Repository::open`]; [`StoreError::BothDamaged`] if no record can be read; [`StoreError::ListedAndMissing`]
+    /// if the place lists a record that it does not give back.
     pub fn open(
         storage: &Arc<dyn Storage>,
         password: &[u8],
@@ -53,6 +55,7 @@ impl OlderRecord {
                     return Ok(if lost.is_empty() { None } else { Some(Self { repository, lost }) });
                 }
                 Err(error) if is_of(&error, sequence) => {
+                    chain::refuse_contradiction(storage.as_ref(), sequence)?;
                     lost.push(sequence);
                     first.get_or_insert(error);
                 }
@@ -75,10 +78,13 @@ impl OlderRecord {
     /// Makes a new record from the older one, beyond those that cannot be read.
     ///
     /// # Errors
-    /// Those of the storage; [`StoreError::Refused`] if another program was faster.
+    /// Those of the storage; [`StoreError::Refused`] if another program was faster, if one of those can be read by now,
+    /// or if no number is left beyond them.
     pub fn restore(self) -> Result<Repository, StoreError> {
         let (repository, newest) = (&self.repository, self.newest());
         let (storage, mut next) = (repository.storage(), (*repository.config()).clone());
+        require_numbers_after(&Original::Config(newest).name(), newest)?;
+        self.lost.iter().try_for_each(|sequence| require_lost(repository, *sequence))?;
         let there = slot_ids(storage)?;
         next.key_slots.retain(|id| there.contains(id));
         next.write_only.retain(|id, _| there.contains(id));
@@ -107,6 +113,19 @@ impl OlderRecord {
         self.lost.iter().try_for_each(|sequence| remove_replaced(storage, Replaced::Config(*sequence)))?;
         storage.barrier()?;
         Ok(self.repository)
+    }
+}
+
+/// Looks once more whether a record is lost: what kept it from being read may have passed.
+fn require_lost(repository: &Repository, sequence: u64) -> Result<(), StoreError> {
+    let storage = repository.storage();
+    match Newest::at(storage, sequence).and_then(|newest| newest.open(storage, repository.keys())) {
+        Ok(_) => {
+            let what = format!("going on without {}", Original::Config(sequence).name());
+            Err(StoreError::Refused { what, reason: "it can be read again; run the command once more".to_owned() })
+        }
+        Err(error) if error.is_damage() => chain::refuse_contradiction(storage, sequence),
+        Err(error) => Err(error),
     }
 }
 

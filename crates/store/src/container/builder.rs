@@ -1,7 +1,7 @@
 //! Writing a container: regions are sealed as they are pushed, so that a builder holds what will lie on disk and little
 //! more.
 
-use super::index::{REGIONS_MAX, StoredRegion, runs};
+use super::index::{INDEX_BASES_MAX, REGIONS_MAX, StoredRegion, runs};
 use super::{
     CONTAINER_BYTES_DEFAULT, CONTAINER_BYTES_MAX, CONTAINER_BYTES_TARGETS, ContainerKind, ContainerReader,
     ContainerRecord, TRAILER_BYTES, TRAILER_PLAIN_BYTES,
@@ -14,6 +14,7 @@ use crate::region::{EncodedRegion, validate_bases};
 use crate::sealed::{ObjectKey, PieceNumber, TAG_BYTES};
 use crate::secrets::RepositoryKeys;
 use crate::storage::ObjectName;
+use roaring::RoaringTreemap;
 use std::collections::BTreeSet;
 
 /// A container in the making.
@@ -28,6 +29,10 @@ pub struct ContainerBuilder {
     index: Vec<u8>,
     /// Numbers of its chunks, and their lengths.
     chunks: Vec<(ChunkNumber, u32)>,
+    /// The same numbers.
+    numbers: RoaringTreemap,
+    /// The number of bases of all its regions.
+    bases: usize,
     /// Numbers that another container answers for.
     superseded: BTreeSet<ChunkNumber>,
     regions: u32,
@@ -61,6 +66,8 @@ impl ContainerBuilder {
             object,
             index: Vec::new(),
             chunks: Vec::new(),
+            numbers: RoaringTreemap::new(),
+            bases: 0,
             superseded: BTreeSet::new(),
             regions: 0,
             has_deltas: false,
@@ -85,12 +92,18 @@ impl ContainerBuilder {
         padded(self.least_bytes(0, 0))
     }
 
-    /// Tells whether the container stays within its target size with this region; an empty one takes any.
+    /// Tells whether the container stays within its target size with this region, and has none of its chunks; an empty
+    /// one takes any.
     pub fn fits(&self, region: &EncodedRegion) -> bool {
         // Numbers and gaps take at most 20 bytes per run, lengths 5, fingerprints 16, the rest of an entry 50.
         let index_bytes_most = 50 + region.chunks.len() * (20 + 5 + 16) + region.bases.len() * 20;
         let least_bytes = self.least_bytes(region.payload.len() + TAG_BYTES, index_bytes_most);
-        self.is_empty() || (least_bytes <= self.bytes_target && (self.regions as usize) < REGIONS_MAX)
+        let is_below = least_bytes <= self.bytes_target
+            && (self.regions as usize) < REGIONS_MAX
+            && self.bases + region.bases.len() <= INDEX_BASES_MAX;
+        // A chunk may come twice: from the region that answers for it, and from one that still holds it.
+        let is_new = |number: ChunkNumber| !self.numbers.contains(number.0);
+        self.is_empty() || (is_below && region.chunks.iter().all(|chunk| is_new(chunk.number)))
     }
 
     /// Seals a region into the container.
@@ -108,9 +121,16 @@ impl ContainerBuilder {
         if bytes > CONTAINER_BYTES_MAX || self.regions as usize == REGIONS_MAX {
             return Err(StoreError::limit(self.key.name(), "the container's size", bytes, CONTAINER_BYTES_MAX));
         }
+        let bases = self.bases + region.bases.len();
+        if bases > INDEX_BASES_MAX {
+            let (bases, most) = (bases as u64, INDEX_BASES_MAX as u64);
+            return Err(StoreError::limit(self.key.name(), "the bases of its regions", bases, most));
+        }
         self.seal(PieceNumber(self.regions), &region.payload)?;
         self.index.extend_from_slice(&entry);
         self.chunks.extend(region.chunks.iter().map(|chunk| (chunk.number, chunk.length)));
+        self.numbers.extend(region.chunks.iter().map(|chunk| chunk.number.0));
+        self.bases = bases;
         self.regions += 1;
         self.has_deltas |= !region.bases.is_empty();
         Ok(())

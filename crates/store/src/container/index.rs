@@ -20,6 +20,9 @@ pub const REGIONS_MAX: usize = 1 << 16;
 /// The most bases a region may have.
 pub const BASES_MAX: usize = 1 << 16;
 
+/// The most bases all regions of a container may have: a few bytes name many.
+pub(super) const INDEX_BASES_MAX: usize = 1 << 22;
+
 /// A region as the index knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RegionEntry {
@@ -127,7 +130,7 @@ impl ContainerIndex {
     pub(super) fn decode(object: &ObjectName, kind: ContainerKind, end: u64, bytes: &[u8]) -> Result<Self, StoreError> {
         let damaged = |reason: &str| StoreError::damaged(object, "index", reason);
         let (mut rest, mut offset) = (bytes, HEADER_BYTES as u64);
-        let mut regions = Vec::new();
+        let (mut regions, mut bases) = (Vec::new(), 0);
         while !rest.is_empty() {
             if regions.len() == REGIONS_MAX {
                 return Err(StoreError::limit(
@@ -139,7 +142,8 @@ impl ContainerIndex {
             }
             let (stored, after) = encoding::take::<StoredRegion>(object, "index", rest)?;
             rest = after;
-            let region = stored.into_entry(object, offset)?;
+            let region = stored.into_entry(object, offset, INDEX_BASES_MAX - bases)?;
+            bases += region.bases.len();
             offset = offset.checked_add(region.sealed_bytes.into()).ok_or_else(|| damaged("regions past any size"))?;
             regions.push(region);
         }
@@ -159,7 +163,10 @@ impl ContainerIndex {
     /// Returns the memory that it takes, bytes, about.
     pub(super) fn memory_bytes(&self) -> usize {
         let chunk_bytes = size_of::<ChunkPlace>() + size_of::<ChunkEntry>();
-        self.regions.len() * size_of::<RegionEntry>() + self.places.len() * chunk_bytes
+        let bases = self.regions.iter().map(|region| region.bases.len()).sum::<usize>();
+        self.regions.len() * size_of::<RegionEntry>()
+            + self.places.len() * chunk_bytes
+            + bases * size_of::<ChunkNumber>()
     }
 }
 
@@ -217,10 +224,11 @@ impl StoredRegion {
         })
     }
 
-    fn into_entry(self, object: &ObjectName, offset: u64) -> Result<RegionEntry, StoreError> {
+    /// The region's entry; `bases_left` is how many bases the index may still have.
+    fn into_entry(self, object: &ObjectName, offset: u64, bases_left: usize) -> Result<RegionEntry, StoreError> {
         let damaged = |reason: &str| StoreError::damaged(object, "index", reason);
         let base_count = self.bases.iter().fold(0u64, |sum, run| sum.saturating_add(run.1));
-        let base_count = usize::try_from(base_count).ok().filter(|count| *count <= BASES_MAX);
+        let base_count = usize::try_from(base_count).ok().filter(|count| *count <= BASES_MAX.min(bases_left));
         let bases = base_count.and_then(|count| expand(&self.bases, count));
         let bases = bases.ok_or_else(|| damaged("its runs of bases do not fit"))?;
         if self.lengths.len() != self.fingerprints.len() {

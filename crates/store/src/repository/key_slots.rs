@@ -1,6 +1,9 @@
 //! Key slots come and go. One counts only while the newest record lists it. So whoever changes slots commits a record,
 //! and of two who do so at once the second sees what the first did: the slot one works with must still be listed, which
 //! keeps two holders from removing each other.
+//!
+//! What a record says stands, whatever befalls the files of slots afterwards: one that is not listed opens nothing.
+//! That such a file is left is told beside the outcome, by the log at least; removing the key again clears it away.
 
 use super::{Access, Repository};
 use crate::config::Config;
@@ -37,6 +40,8 @@ pub struct Rotation {
     pub epoch: Epoch,
     /// The slots of others that no longer count; they were of the old master key.
     pub invalidated: BTreeSet<KeyId>,
+    /// The reason why files of slots that no longer count are left, if any are. They open nothing.
+    pub left: Option<String>,
 }
 
 /// Tells whether this master key is the newest of the repository.
@@ -155,11 +160,16 @@ impl Repository {
             }
             return Err(error);
         }
-        // Whoever cleared away slots that are not listed may have taken it for one before it was.
-        create_slot(self.storage(), id, object)
+        // Whoever cleared away slots that are not listed may have taken it for one before it was. Unless that happened
+        // it is there already, and it counts from now on in any case.
+        if let Err(error) = create_slot(self.storage(), id, object) {
+            tracing::warn!(%id, %error, "a key was added, and its file cannot be looked at");
+        }
+        Ok(())
     }
 
-    /// Removes a key slot: the record lists it no more before it is deleted.
+    /// Removes a key slot: the record lists it no more before it is deleted. Where it cannot be deleted then, it opens
+    /// nothing all the same, and may be removed once more. A write-only key works as long as its file is there.
     ///
     /// # Errors
     /// [`StoreError::Refused`] for the slot this repository was opened with: the last way in must not be lost by a
@@ -171,13 +181,20 @@ impl Repository {
                 reason: "it is the key in use; open the repository with another password first".to_owned(),
             });
         }
+        let mut counted = false;
         self.amend(|config| {
             self.require_listed(config)?;
-            config.key_slots.remove(&id);
+            counted |= config.key_slots.remove(&id);
             config.write_only.remove(&id);
             Ok(())
         })?;
-        delete_slot(self.storage(), id)
+        match delete_slot(self.storage(), id) {
+            Err(error) if counted => {
+                warn_of_left(id, &error);
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// Puts a new password in place of the one the repository was opened with: the new slot counts from the same commit
@@ -197,7 +214,9 @@ impl Repository {
             config.key_slots.remove(&old);
         })?;
         self.access = Access::Full(Unlocked { slot: id, ..unlocked });
-        delete_slot(self.storage(), old)?;
+        if let Err(error) = delete_slot(self.storage(), old) {
+            warn_of_left(old, &error);
+        }
         Ok(id)
     }
 
@@ -223,16 +242,23 @@ impl Repository {
         });
         let config = match amended {
             Err(error @ StoreError::KeyInvalid { .. }) => {
-                delete_slot(self.storage(), slot)?;
+                // It opens nothing.
+                let _ = delete_slot(self.storage(), slot);
                 return Err(error);
             }
             other => other?,
         };
         self.keys = next.all_keys(&config.older_masters);
         self.access = Access::Full(next);
-        invalidated.iter().try_for_each(|id| delete_slot(self.storage(), *id))?;
+        let mut left = None;
+        for id in &invalidated {
+            if let Err(error) = delete_slot(self.storage(), *id) {
+                warn_of_left(*id, &error);
+                left.get_or_insert(error.to_string());
+            }
+        }
         invalidated.remove(&before.slot);
-        Ok(Rotation { slot, epoch: self.keys.epoch(), invalidated })
+        Ok(Rotation { slot, epoch: self.keys.epoch(), invalidated, left })
     }
 
     /// Returns the key that opens the repository without a password: to be kept on paper.
@@ -297,6 +323,11 @@ pub(super) fn write_slot(
 /// Makes a slot and its copy, as far as they are not there.
 fn create_slot(storage: &dyn Storage, id: KeyId, object: &[u8]) -> Result<(), StoreError> {
     Original::Key(id).places().iter().try_for_each(|name| create_same(storage, name, object))
+}
+
+/// Tells the log that the file of a slot that no longer counts is left.
+fn warn_of_left(id: KeyId, error: &StoreError) {
+    tracing::warn!(%id, %error, "a key was removed and opens nothing, and its file is left");
 }
 
 /// Deletes a slot, durably, and its copy.

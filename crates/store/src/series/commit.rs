@@ -6,13 +6,14 @@
 //! manifests, and the one right after tells by its *previous* whether it follows this one. If it does, the commit
 //! stands, and it stays: it is the predecessor of what was built on it. If it does not, it is taken back.
 
-use super::newest::read_either;
+use super::newest::{newest_sequence, read_either};
 use super::parts::{self, PartNames, StoredParts};
 use super::reserve::from_reserve;
 use super::{ReserveUse, StoredManifest, newest_manifest};
 use crate::created::{Created, create_ours, create_ours_and_list};
 use crate::manifest::{BODY_BYTES_MAX, Manifest, ManifestRoot};
 use crate::repository::Repository;
+use crate::salvage::number_after;
 use crate::sealed::{ObjectKind, seal_object};
 use crate::secrets::Epoch;
 use crate::storage::{Listing, ObjectMeta, ObjectName, Original, StorageError};
@@ -65,7 +66,10 @@ pub(crate) fn commit_after(
     reserve: ReserveUse,
     names: Option<&PartNames>,
 ) -> Result<Committed, StoreError> {
-    manifest.sequence = previous.map_or(1, |stored| stored.manifest.sequence + 1);
+    manifest.sequence = match previous.map(|stored| &stored.manifest) {
+        Some(before) => number_after(&before.object_name(), before.sequence)?,
+        None => 1,
+    };
     manifest.previous = previous.map_or([0; 32], |stored| stored.hash);
     manifest.committed = now;
     let name = manifest.object_name();
@@ -92,7 +96,9 @@ pub(crate) fn commit_after(
     // request came so late, finds the newer ones now.
     let (copied, listed) = copy_and_list(repository, &manifest, &object);
     let listed = listed.map_err(|error| StoreError::outcome_unknown(&name, &error))?;
-    if is_overtaken(&manifest, &listed) && !is_built_on(repository, previous, &manifest, hash)? {
+    // The number's copy may stand though its original was lost. At a distance it is not listed: it refuses ours.
+    let is_taken = matches!(copied, Some(Ok(Created::Taken)));
+    if (is_taken || is_overtaken(&manifest, &listed)) && !is_built_on(repository, previous, &manifest, hash)? {
         // Where it cannot be taken back it stays, below the predecessor, where nothing reads it.
         if repository.may_delete() {
             if matches!(copied, Some(Ok(Created::Ours))) {
@@ -149,17 +155,22 @@ fn is_built_on(
     hash: [u8; 32],
 ) -> Result<bool, StoreError> {
     let unknown = |error: &StoreError| StoreError::outcome_unknown(&manifest.object_name(), error);
-    match read_either(repository, manifest.series, manifest.sequence + 1) {
+    match read_either(repository, manifest.series, manifest.sequence.saturating_add(1)) {
         Ok(next) => return Ok(next.manifest.previous == hash),
         // It was superseded, too: by three commits at least since this one's turn.
         Err(error) if error.is_not_found() => {}
         Err(error) => return Err(unknown(&error)),
     }
+    // What is remembered as the newest must not be the one that is taken back.
+    let newest = newest_sequence(repository, manifest.series).map_err(|error| unknown(&error))?;
+    if newest <= Some(manifest.sequence) {
+        // A copy of the number was all there was; it is of another manifest.
+        return Ok(false);
+    }
     let before = previous.map(|stored| snapshot_ids(&stored.manifest)).unwrap_or_default();
     let added: BTreeSet<SnapshotId> = snapshot_ids(manifest).difference(&before).copied().collect();
     let newest = newest_manifest(repository, manifest.series).map_err(|error| unknown(&error))?;
     let Some(newest) = newest.map(|stored| stored.manifest).filter(|newest| newest.sequence > manifest.sequence) else {
-        // A copy of the number was all there was; it is of another manifest.
         return Ok(false);
     };
     // What added no snapshot makes no difference any more: its writer has lost the lease in either case. Neither does
@@ -174,7 +185,8 @@ fn snapshot_ids(manifest: &Manifest) -> BTreeSet<SnapshotId> {
 /// Lists the objects of manifests before the predecessor, copies first, so that none is ever left without its original;
 /// and gives the bytes of those that were listed.
 fn before_predecessor(manifest: &Manifest, listed: &[ObjectMeta]) -> (Vec<ObjectName>, u64) {
-    let is_older = |meta: &&ObjectMeta| meta.name.sequence().is_some_and(|older| older + 1 < manifest.sequence);
+    let is_older =
+        |meta: &&ObjectMeta| meta.name.sequence().is_some_and(|older| older.saturating_add(1) < manifest.sequence);
     let older: BTreeSet<u64> = listed.iter().filter(is_older).filter_map(|meta| meta.name.sequence()).collect();
     let bytes = listed.iter().filter(is_older).map(|meta| meta.bytes).sum();
     let originals = older.into_iter().map(|sequence| Original::Manifest(manifest.series, sequence));

@@ -71,7 +71,10 @@ impl Deed {
 
 impl fmt::Debug for Deed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deed").field("calls_left", &self.calls_left).field("is_done", &self.is_done()).finish()
+        f.debug_struct("Deed")
+            .field("calls_left", &self.calls_left)
+            .field("is_done", &self.is_done())
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,12 +1,17 @@
 //! Two who change the keys of a repository, or make it, at the same moment: whatever the order of their steps, somebody
 //! can open it afterwards, and nobody is told that something happened which did not.
 
-use crate::common::{label, try_init};
+use crate::common::{holder, label, try_init};
 use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Deed, Fate, Interposed, Listing, ObjectName, Original, SimulatedDisk, Storage};
-use siltstone_store::{KeyId, SeriesId, StoreError};
+use siltstone_store::series::{LeaseRequest, SeriesWriter};
+use siltstone_store::storage::{
+    Call, Deed, Fate, Interposed, Listing, ObjectName, Original, SimulatedDisk, Storage, StorageError,
+};
+use siltstone_store::{KeyId, SeriesId, StoreError, Time};
 use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A disk each call of which is a step to the deed.
@@ -249,4 +254,85 @@ fn the_record_and_the_slots_are_read_from_their_copies_where_the_originals_are_d
             }
         }
     }
+}
+
+fn silence() -> StorageError {
+    StorageError::Io { operation: "ask", name: "the place".into(), source: io::ErrorKind::TimedOut.into() }
+}
+
+/// A disk that is lost for good once a record is written, before its copy.
+fn lost_after_the_record(disk: &SimulatedDisk) -> Arc<dyn Storage> {
+    let is_lost = AtomicBool::new(false);
+    Arc::new(Interposed::new(disk.clone(), move |call| {
+        if matches!(call, Call::Create(ObjectName::Copy(Original::Config(_)))) {
+            is_lost.store(true, Ordering::SeqCst);
+        }
+        if is_lost.load(Ordering::SeqCst) { Fate::Refused(silence()) } else { Fate::Made }
+    }))
+}
+
+/// Works with the key `one` of such a disk. Returns the disk as others find it, and what was told.
+fn lost_meanwhile<T>(work: impl FnOnce(&mut Repository, KeyId) -> Result<T, StoreError>) -> (SimulatedDisk, KeyId, T) {
+    let (disk, _, two) = two_keys();
+    let mut repository = Repository::open(lost_after_the_record(&disk), b"one").expect("it opens");
+    let told = work(&mut repository, two).expect("the record stands");
+    (disk, two, told)
+}
+
+/// What is left to be done then is to delete files that open nothing any more.
+#[test]
+fn a_change_that_stands_is_told_though_the_place_is_lost_right_after_it() {
+    let opens = |disk: &SimulatedDisk| [b"one", b"two", b"new"].map(|password| open(disk, password).is_ok());
+
+    let (disk, _, _) = lost_meanwhile(|repository, _| repository.add_key(b"new", &label(), Argon2Cost::TEST));
+    assert_eq!(opens(&disk), [true, true, true]);
+
+    let (disk, _, id) = lost_meanwhile(|repository, _| repository.change_password(b"new", &label(), Argon2Cost::TEST));
+    assert_eq!(opens(&disk), [false, true, true]);
+    assert_eq!(open(&disk, b"new").expect("it opens").key_in_use(), id);
+
+    let (disk, two, rotation) = lost_meanwhile(|repository, _| {
+        let rotation = repository.rotate(b"new", &label(), Argon2Cost::TEST)?;
+        assert_eq!(repository.keys().epoch(), rotation.epoch);
+        Ok(rotation)
+    });
+    assert_eq!(opens(&disk), [false, false, true]);
+    assert_eq!(rotation.invalidated.iter().collect::<Vec<_>>(), [&two]);
+    assert!(rotation.left.is_some_and(|left| left.contains("the place")), "what is left is told");
+
+    let (disk, two, ()) = lost_meanwhile(|repository, two| repository.remove_key(two));
+    assert_eq!(opens(&disk), [true, false, false]);
+    assert_eq!(open(&disk, b"one").expect("it opens").key_slots_unlisted().expect("slots"), [two]);
+}
+
+/// To clear it away is all that is asked for then.
+#[test]
+fn that_a_slot_that_does_not_count_cannot_be_cleared_away_is_an_error() {
+    let (disk, two, ()) = lost_meanwhile(|repository, two| repository.remove_key(two));
+    let keeps_all = Interposed::new(disk.clone(), |call| match call {
+        Call::Delete(_) => Fate::Refused(silence()),
+        _ => Fate::Made,
+    });
+    let repository = Repository::open(Arc::new(keeps_all), b"one").expect("it opens");
+    repository.remove_key(two).expect_err("its file is there");
+    open(&disk, b"one").expect("it opens").remove_key(two).expect("cleared away");
+}
+
+/// The file of a write-only key is all that it takes to add with it.
+#[test]
+fn that_the_file_of_a_write_only_key_cannot_be_deleted_is_an_error() {
+    let (disk, ..) = two_keys();
+    let repository = open(&disk, b"one").expect("it opens");
+    let series = SeriesWriter::acquire(&repository, &LeaseRequest::new("home", holder(1), "backup")).expect("a lease");
+    series.abandon(Time::default()).expect("an end");
+    let id = repository.add_write_only_key("home", b"client", &label(), Argon2Cost::TEST).expect("a key");
+    let keeps_all = Interposed::new(disk.clone(), |call| match call {
+        Call::Delete(_) => Fate::Refused(silence()),
+        _ => Fate::Made,
+    });
+    let keeper = Repository::open(Arc::new(keeps_all), b"one").expect("it opens");
+    keeper.remove_key(id).expect_err("its file is there");
+    assert!(open(&disk, b"client").is_ok(), "and opens the repository for adding");
+    open(&disk, b"one").expect("it opens").remove_key(id).expect("cleared away");
+    assert!(open(&disk, b"client").is_err());
 }

@@ -122,3 +122,23 @@ fn a_commit_that_comes_too_late_is_taken_back_with_its_copy() {
     assert!(matches!(error, StoreError::Fenced { .. }), "{error}");
     assert!(!is_there());
 }
+
+/// The original of the newest manifest is lost, and its copy stands: who was fenced off finds the number free.
+#[test]
+fn a_commit_whose_number_is_another_one_s_by_its_copy_is_taken_back() {
+    let place = init();
+    let open = || Repository::open(Arc::new(place.clone()), PASSWORD).expect("it opens");
+    let (slow, quick) = (open(), open());
+    let mut late = acquire(&slow).expect("a lease");
+    let winner = acquire(&quick).expect("it takes over");
+    let won = winner.stored().clone();
+    assert_eq!(won.manifest.sequence, late.stored().manifest.sequence + 1);
+    place.delete(&won.manifest.object_name()).expect("the original is lost");
+    let next = late.manifest().clone();
+    let error = late.commit(next, false, Time::default()).expect_err("the number is taken");
+    assert!(matches!(error, StoreError::Fenced { .. }), "{error}");
+    for repository in [&open(), &slow] {
+        let newest = newest_manifest(repository, won.manifest.series).expect("it reads").expect("a manifest");
+        assert_eq!((newest.manifest.sequence, newest.hash), (won.manifest.sequence, won.hash));
+    }
+}

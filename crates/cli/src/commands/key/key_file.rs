@@ -1,7 +1,7 @@
 //! Key files: made where none is, and read.
 
 use crate::error::CliError;
-use crate::password::{Password, PasswordSource};
+use crate::password::{Password, PasswordSource, Whose};
 use siltstone_store::KeyFile;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -41,9 +41,13 @@ fn fill(mut file: File, path: &Path, key: &KeyFile) -> io::Result<()> {
 }
 
 fn read(path: &Path) -> Result<Password, CliError> {
-    let given = PasswordSource::File(path.to_owned()).read("")?;
+    let no_key_file = || CliError::NoKeyFile { path: path.to_owned() };
+    let given = PasswordSource::File(path.to_owned()).read(Whose::NewKey).map_err(|error| match error {
+        CliError::EmptyPassword { .. } => no_key_file(),
+        error => error,
+    })?;
     match KeyFile::parse(&given)? {
         Some(_) => Ok(given),
-        None => Err(CliError::NoKeyFile { path: path.to_owned() }),
+        None => Err(no_key_file()),
     }
 }

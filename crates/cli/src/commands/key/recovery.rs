@@ -24,7 +24,7 @@ const GROUPS_IN_LINE: usize = 4;
 
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
-    /// Write the sheet to this new file, readable by you alone, rather than to standard output
+    /// Write the sheet to this new file, readable by you alone, rather than to standard output, which - means too
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -49,9 +49,9 @@ struct SheetJson {
 pub(super) fn export(arguments: &ExportArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let key = repository.recovery_key()?;
-    match &arguments.output {
+    match arguments.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
-            let failed = |source| CliError::OutputFile { path: path.clone(), source };
+            let failed = |source| CliError::OutputFile { path: path.to_owned(), source };
             let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
             let mut file = created.map_err(failed)?;
             file.write_all(sheet(&repository, &key).as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;

@@ -24,8 +24,9 @@ struct RotatedJson {
     epoch: u32,
     /// Keys that no longer count.
     invalidated: Vec<String>,
-    /// Bytes of containers and of parts of manifests under older master keys.
-    older_key_bytes: u64,
+    /// Bytes of containers and of parts of manifests under older master keys; missing if they cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    older_key_bytes: Option<u64>,
 }
 
 pub(super) fn run(arguments: &RotateArgs, context: &Context) -> Result<Done, CliError> {
@@ -33,22 +34,40 @@ pub(super) fn run(arguments: &RotateArgs, context: &Context) -> Result<Done, Cli
     let (mut repository, password) = open_and_tell(context)?;
     let rotation = repository.rotate(&password, &label(None, None), cost)?;
     key_hint::keep(rotation.slot, &repository.storage().location());
-    tell(&rotation, repository.older_epoch_bytes()?, context)?;
+    // It stands: what it left behind is looked at once that is told.
+    if !context.output.json {
+        tell(&rotation, context)?;
+    }
+    let older_key_bytes = repository.older_epoch_bytes();
+    let bytes = older_key_bytes.as_ref().ok().copied();
+    if context.output.json {
+        context.output.json(&json(&rotation, bytes))?;
+    } else {
+        tell_older(bytes, context)?;
+    }
+    if let Some(left) = &rotation.left {
+        context.output.error(format_args!(
+            "files of keys that do not count any more are left ({left}): 'silt key list' names them, and \
+             'silt key remove' clears them away; until then a write-only key among them can add to its series"
+        ));
+    }
+    older_key_bytes?;
     Ok(Done::Whole)
 }
 
-fn tell(rotation: &Rotation, older_key_bytes: u64, context: &Context) -> Result<(), CliError> {
-    let Rotation { slot, epoch, invalidated, .. } = rotation;
-    if context.output.json {
-        return context.output.json(&RotatedJson {
-            message_type: "summary",
-            action: "rotated",
-            id: slot.to_string(),
-            epoch: epoch.0,
-            invalidated: invalidated.iter().map(ToString::to_string).collect(),
-            older_key_bytes,
-        });
+fn json(rotation: &Rotation, older_key_bytes: Option<u64>) -> RotatedJson {
+    RotatedJson {
+        message_type: "summary",
+        action: "rotated",
+        id: rotation.slot.to_string(),
+        epoch: rotation.epoch.0,
+        invalidated: rotation.invalidated.iter().map(ToString::to_string).collect(),
+        older_key_bytes,
     }
+}
+
+fn tell(rotation: &Rotation, context: &Context) -> Result<(), CliError> {
+    let Rotation { slot, epoch, invalidated, .. } = rotation;
     let output = &context.output;
     output.report(format_args!(
         "the master key is now number {}; your password opens key {}",
@@ -63,9 +82,14 @@ fn tell(rotation: &Rotation, older_key_bytes: u64, context: &Context) -> Result<
             ids.join(", ")
         ))?;
     }
-    output.report(format_args!(
+    Ok(())
+}
+
+/// Tells what the change does not do: it keeps nothing from those who knew the key before.
+fn tell_older(older_key_bytes: Option<u64>, context: &Context) -> Result<(), CliError> {
+    let told = older_key_bytes.map_or_else(String::new, |bytes| format!(" ({})", size(bytes)));
+    context.output.report(format_args!(
         "What is written from now on is sealed under the new master key. Who knew the old one can still read what was\n\
-         there before ({}) until it is written anew, and a recovery sheet printed before opens nothing: print another.",
-        size(older_key_bytes)
+         there before{told} until it is written anew, and a recovery sheet printed before opens nothing: print another."
     ))
 }
