@@ -4,8 +4,8 @@
 //! is the last of its day - while its count lasts; the group's oldest snapshot is kept too as long as the count has not
 //! run out, so that a history shorter than the rule asks for keeps its beginning. A rule with a span
 //! (`--keep-within-daily 7d`) does the same without a count, for snapshots younger than the span, measured back from
-//! the newest snapshot that does not lie in the future. Tags keep without being counted. Rules add up: what any of them
-//! keeps is kept.
+//! the newest whole snapshot that does not lie in the future. Tags keep without being counted. Rules add up: what any
+//! of them keeps is kept.
 //!
 //! A snapshot counts at its time, but never later than it was made; one that a clock far ahead has made is kept, and
 //! counts for no rule: it neither takes a place from the others nor moves the spans. So it is with partial snapshots,
@@ -123,8 +123,8 @@ pub struct Decision {
 /// Decides for the snapshots of one group, given oldest first; answers in the same order. An empty policy keeps all.
 ///
 /// Hours, days, weeks, months and years are those of the time zone of `now`; snapshots after `now` (a clock that was
-/// wrong) never serve as the moment from which spans are measured, and those far after it are kept and count for
-/// nothing.
+/// wrong) and partial ones never serve as the moment from which spans are measured; the latter, and those far after
+/// `now`, are kept and count for nothing.
 pub fn apply(snapshots: &[SnapshotView], policy: &KeepPolicy, now: &Zoned) -> Vec<Decision> {
     if policy.is_empty() {
         let keep = Decision { keep: true, reasons: vec!["policy is empty".to_owned()] };
@@ -133,7 +133,8 @@ pub fn apply(snapshots: &[SnapshotView], policy: &KeepPolicy, now: &Zoned) -> Ve
     let local: Vec<Zoned> = snapshots.iter().map(|view| in_zone_of(now, view.dated())).collect();
     let today = moment(now);
     let oldest = snapshots.iter().position(|view| passed_over(view, today).is_none());
-    let newest = local.iter().filter(|time| *time <= now).max().unwrap_or(now);
+    let counts = |(view, time): &(&SnapshotView, &Zoned)| passed_over(view, today).is_none() && *time <= now;
+    let newest = snapshots.iter().zip(&local).filter(counts).map(|(_, time)| time).max().unwrap_or(now);
     let mut counted = policy.counts().map(|(count, period, words)| CountedRule::new(count, period, words));
     let mut spanned = policy.spans().map(|(span, period, words)| SpannedRule::new(span, newest, period, words));
     let whole = SpannedRule::new(policy.within, newest, Period::Each, "within");

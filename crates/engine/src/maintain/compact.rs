@@ -16,6 +16,7 @@ pub(super) fn compact(
     repository: &Repository,
     writer: &mut SeriesWriter<'_>,
     rewriting: Rewriting,
+    verify: VerifyWritten,
     resources: &Resources,
     note: impl FnOnce(&mut Manifest, u64),
 ) -> Result<(u64, u64), EngineError> {
@@ -25,7 +26,7 @@ pub(super) fn compact(
     if plan.dead.is_empty() && old.is_empty() {
         return if is_whole { Ok((0, 0)) } else { Ok(writer.sweep().map(|()| (0, 0))?) };
     }
-    verify_written(VerifyWritten::default(), repository, plan.next.series, &new)?;
+    verify_written(verify, repository, plan.next.series, &new)?;
     let (written, mut next) = (object_bytes(&new), plan.next);
     replace(&mut next, &old, new);
     note(&mut next, written);

@@ -82,12 +82,13 @@ fn clean_up(
         }
         Err(error) => return Err(error),
     };
-    let MaintainOptions { threshold, compression_level, .. } = *work.options;
+    let MaintainOptions { threshold, compression_level, verify_written, .. } = *work.options;
     let rewriting = Rewriting { threshold, compression_level };
     let credit = |manifest: &mut Manifest, bytes_written| {
         credit_last(manifest, &MaintainSummary { bytes_written, ..MaintainSummary::default() });
     };
-    let (bytes_written, bytes_deleted) = compact(work.repository, writer, rewriting, work.resources, credit)?;
+    let (bytes_written, bytes_deleted) =
+        compact(work.repository, writer, rewriting, verify_written, work.resources, credit)?;
     summary.add(&MaintainSummary { bytes_written, bytes_deleted, ..MaintainSummary::default() });
     if is_done {
         let mut next = writer.manifest().clone();

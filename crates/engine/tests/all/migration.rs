@@ -1,7 +1,10 @@
 //! State that backups leave behind, once it is settled: deltas, their depth, where things lie, and what becomes of
 //! ghosts.
 
+use crate::common::log::Log;
 use crate::common::{Sandbox, noise, resources, tree, writer};
+use siltstone_engine::Notice;
+use siltstone_engine::backup::{self, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::maintain::{self, MaintainSummary};
@@ -236,4 +239,39 @@ fn a_series_settled_late_is_as_small_and_as_sound() {
     let data_depths = dependents_depths(&history.manifest());
     assert_eq!(data_depths.len(), 4, "{data_depths:?}");
     history.assert_sound();
+}
+
+/// A small container still holds a chunk of which another one answers for the delta. Merging both into one needs the
+/// chunk twice.
+#[test]
+fn a_chunk_that_lies_in_two_small_containers_keeps_neither_from_being_merged() {
+    let sandbox = Sandbox::new();
+    let write = |round: u64, file: u64, changed: bool| {
+        let mut bytes = noise(1000 * round + file, 1000);
+        bytes[500] ^= u8::from(changed);
+        sandbox.write(&format!("{round}/{file}"), &bytes);
+    };
+    let options = sandbox.options().with_force(true);
+    let backup = || sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
+    let mut snapshots = Vec::new();
+    for round in 0..4 {
+        (0..20).for_each(|file| write(round, file, false));
+        snapshots.push(backup());
+    }
+    for file in 0..3 {
+        (0..4).for_each(|round| write(round, file, true));
+        snapshots.push(backup());
+    }
+    sandbox.forget(&snapshots[4..], false);
+    (0..4).for_each(|round| (0..3).for_each(|file| write(round, file, false)));
+    sandbox.write("new", &noise(9000, 1000));
+    let log = Log::default();
+    let source = Source::Paths(vec![sandbox.source()]);
+    backup::backup(&sandbox.repository(), source, &options, &sandbox.heard_by(&log)).expect("a backup");
+    assert!(!log.notices().iter().any(|notice| matches!(notice, Notice::NotSettled { .. })), "{:?}", log.notices());
+    let manifest = sandbox.repository().manifests().expect("manifests").pop().expect("one series");
+    assert!(manifest.unsettled.is_empty() && !manifest.ghosts_due);
+    maintain::maintain(&sandbox.repository(), &sandbox.migrate_options(), &sandbox.heard_by(&log)).expect("maintained");
+    assert_eq!(log.problems(), [""; 0]);
+    assert_eq!(sandbox.check(ReadData::All).findings, []);
 }

@@ -169,6 +169,21 @@ fn a_snapshot_from_the_future_does_not_move_the_span() {
     assert_eq!(kept(&["2031-01-01T00:00", "2035-01-01T00:00"], &policy), "kk");
 }
 
+/// An interrupted backup made long after the others leaves them as they are.
+#[test]
+fn a_partial_snapshot_does_not_move_the_span() {
+    let mut snapshots = history(&["2024-01-01T00:00", "2024-01-08T00:00", "2024-01-09T00:00", "2024-06-01T00:00"]);
+    snapshots[3].snapshot.partial = true;
+    let now = zoned("2030-01-01T00:00", &TimeZone::UTC);
+    for policy in [
+        KeepPolicy { within: Some(7.days()), ..Default::default() },
+        KeepPolicy { within_daily: Some(7.days()), ..Default::default() },
+    ] {
+        let keeps: Vec<bool> = apply(&snapshots, &policy, &now).iter().map(|decision| decision.keep).collect();
+        assert_eq!(keeps, [false, true, true, true]);
+    }
+}
+
 #[test]
 fn a_snapshot_dated_in_the_future_stays_and_displaces_none() {
     let times = ["2024-01-01T00:00", "2024-01-02T00:00", "2031-01-01T00:00", "2035-01-01T00:00"];
