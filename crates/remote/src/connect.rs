@@ -106,7 +106,7 @@ pub enum ConnectError {
 /// The variables give no credentials, or settings that are not understood.
 pub fn connect(bucket: &Bucket, variables: &Variables, traffic: &Traffic) -> Result<ObjectStorage, ConnectError> {
     let location = bucket.to_string();
-    let connector = Connector { traffic: traffic.clone(), certificates: Vec::new() };
+    let connector = Connector { traffic: traffic.clone(), ..Connector::default() };
     let (store, deletes_in_batches): (Arc<dyn ObjectStore>, bool) = match &bucket.service {
         Service::S3 { endpoint } => (Arc::new(s3(bucket, endpoint, &location, variables, connector)?), true),
         Service::Google => (Arc::new(google(bucket, &location, variables, connector)?), false),
@@ -138,23 +138,13 @@ fn s3(
     variables: &Variables,
     connector: Connector,
 ) -> Result<AmazonS3, PlaceError> {
-    let settings = variables.settings("AWS_", |name| name.parse::<AmazonS3ConfigKey>().ok());
-    let mut builder =
-        settings.into_iter().fold(AmazonS3Builder::new(), |builder, (key, value)| builder.with_config(key, value));
-    builder = builder
+    let mut builder = s3_settings(endpoint, variables)
         .with_bucket_name(&bucket.name)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_retry(no_retries())
         .with_client_options(client().with_allow_http(is_plain(endpoint)))
         .with_http_connector(connector);
-    let amazon = amazon_name(endpoint);
-    if amazon.is_none() {
-        builder = builder.with_endpoint(endpoint).with_virtual_hosted_style_request(false);
-    }
-    if !(variables.has("AWS_REGION") || variables.has("AWS_DEFAULT_REGION")) {
-        builder = builder.with_region(amazon.and_then(amazon_region).unwrap_or(REGION_DEFAULT));
-    }
-    let has_role = amazon.is_some() || ROLES.iter().any(|role| variables.has(role));
+    let has_role = amazon_name(endpoint).is_some() || ROLES.iter().any(|role| variables.has(role));
     let keys = s3_keys(variables, has_role).ok_or_else(|| no_credentials(location, S3_VARIABLES))?;
     if let Keys::Profile(profile) = keys {
         builder = builder.with_access_key_id(profile.key_id).with_secret_access_key(profile.secret);
@@ -163,6 +153,23 @@ fn s3(
         }
     }
     builder.build().map_err(|error| wrong_settings(location, &error))
+}
+
+/// The settings that the variables give, with the endpoint and the region of the address. A region that the address
+/// names goes before that of the variables.
+fn s3_settings(endpoint: &str, variables: &Variables) -> AmazonS3Builder {
+    let settings = variables.settings("AWS_", |name| name.parse::<AmazonS3ConfigKey>().ok());
+    let mut builder =
+        settings.into_iter().fold(AmazonS3Builder::new(), |builder, (key, value)| builder.with_config(key, value));
+    let amazon = amazon_name(endpoint);
+    if !amazon.is_some_and(is_usual) {
+        builder = builder.with_endpoint(endpoint).with_virtual_hosted_style_request(false);
+    }
+    match amazon.and_then(amazon_region) {
+        Some(region) => builder.with_region(region),
+        None if variables.has("AWS_REGION") || variables.has("AWS_DEFAULT_REGION") => builder,
+        None => builder.with_region(REGION_DEFAULT),
+    }
 }
 
 /// The source of the keys for S3.
@@ -194,9 +201,29 @@ fn amazon_name(endpoint: &str) -> Option<&str> {
     matches!(name.as_bytes(), b"s3" | [b's', b'3', b'.' | b'-', ..]).then_some(name)
 }
 
-/// The region that an endpoint of Amazon names.
+/// The region that an endpoint of Amazon names, as in `s3.eu-west-1`, `s3-eu-west-1`, `s3.dualstack.eu-west-1` and
+/// `s3-fips.eu-west-1`.
 fn amazon_region(name: &str) -> Option<&str> {
-    name.split_once(['.', '-']).map(|(_, region)| region)
+    let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
+    let region = last.strip_prefix("s3-").unwrap_or(last);
+    let region = region.strip_prefix("fips-").unwrap_or(region);
+    is_region(region).then_some(region)
+}
+
+/// Tells whether a word has the form of a region: `eu-west-1`, `us-gov-east-1`.
+fn is_region(word: &str) -> bool {
+    let Some((names, number)) = word.rsplit_once('-') else { return false };
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && names.contains('-') && names.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+}
+
+/// Tells whether an endpoint of Amazon is that of all regions or the usual one of a region. Others, as those with
+/// `dualstack` or `fips`, are used as they are written. Acceleration takes no address with a bucket in its path: there
+/// the usual one is used.
+fn is_usual(name: &str) -> bool {
+    name == "s3"
+        || name.starts_with("s3-accelerate")
+        || amazon_region(name).is_some_and(|region| name.get("s3.".len()..) == Some(region))
 }
 
 fn google(
@@ -349,8 +376,41 @@ mod tests {
         assert_eq!(region("https://s3.amazonaws.com"), Some(None));
         assert_eq!(region("https://s3.eu-central-1.amazonaws.com"), Some(Some("eu-central-1")));
         assert_eq!(region("https://s3-eu-west-1.amazonaws.com"), Some(Some("eu-west-1")));
+        assert_eq!(region("https://s3-fips-us-gov-west-1.amazonaws.com"), Some(Some("us-gov-west-1")));
+        for none in ["https://s3-accelerate.amazonaws.com", "https://s3-external-1.amazonaws.com"] {
+            assert_eq!(region(none), Some(None), "{none}");
+        }
         for other in ["https://minio:9000", "https://s3.amazonaws.com.example.org", "https://s3x.amazonaws.com"] {
             assert_eq!(region(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_region_in_an_address_goes_before_that_of_the_variables() {
+        let settings = |endpoint: &str, variables: &[(&str, &str)]| {
+            let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let builder = s3_settings(endpoint, &variables);
+            let value = |key| builder.get_config_value(&key);
+            (value(AmazonS3ConfigKey::Region).unwrap(), value(AmazonS3ConfigKey::Endpoint))
+        };
+        let cases = [
+            ("https://s3.amazonaws.com", "eu-north-1", false),
+            ("https://s3.eu-central-1.amazonaws.com", "eu-central-1", false),
+            ("https://s3-eu-west-1.amazonaws.com", "eu-west-1", false),
+            ("https://s3.dualstack.eu-west-1.amazonaws.com", "eu-west-1", true),
+            ("https://s3-fips.us-east-2.amazonaws.com", "us-east-2", true),
+            ("https://s3-fips.dualstack.us-gov-west-1.amazonaws.com", "us-gov-west-1", true),
+            ("https://s3-accelerate.amazonaws.com", "eu-north-1", false),
+            ("https://minio:9000", "eu-north-1", true),
+        ];
+        for (endpoint, region, is_as_written) in cases {
+            let written = is_as_written.then(|| endpoint.to_owned());
+            for variable in ["AWS_REGION", "AWS_DEFAULT_REGION"] {
+                let found = settings(endpoint, &[(variable, "eu-north-1")]);
+                assert_eq!(found, (region.to_owned(), written.clone()), "{endpoint}");
+            }
+        }
+        assert_eq!(settings("https://minio:9000", &[]).0, REGION_DEFAULT);
+        assert_eq!(settings("https://s3.amazonaws.com", &[]).0, REGION_DEFAULT);
     }
 }

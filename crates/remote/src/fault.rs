@@ -8,6 +8,12 @@ use std::fmt;
 
 /// The words of a certificate that is not trusted, or not the server's: trying again does not help.
 const UNTRUSTED: &str = "invalid peer certificate";
+/// The code by which S3 says, with status 400, that the body of a request did not come in time.
+const BODY_LATE: &str = "RequestTimeout";
+
+/// What is done where a bucket is not in the region that was asked.
+const OTHER_REGION: &str =
+    "the bucket lies in another region: name that in the address, or set AWS_REGION or AWS_DEFAULT_REGION to it";
 
 /// The reason why a request failed; the text is for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +28,8 @@ pub(crate) enum Fault {
     Denied(String),
     /// The place has no room.
     Full(String),
+    /// What holds the objects does not give this one back; others are not concerned.
+    Unreadable(String),
     /// The request is wrong as it is: trying again does not help.
     Wrong(String),
     /// The unfinished write was removed by another writer.
@@ -54,6 +62,7 @@ impl Fault {
             Self::Swept => "another writer removed the unfinished write".to_owned(),
             Self::Denied(reason)
             | Self::Full(reason)
+            | Self::Unreadable(reason)
             | Self::Wrong(reason)
             | Self::Unsent(reason)
             | Self::Busy(reason)
@@ -101,7 +110,8 @@ impl From<&Error> for Fault {
 fn of_chain(error: &Error) -> Fault {
     let refusal = chain(error).find_map(|cause| cause.downcast_ref::<Refusal>());
     if let Some(refusal) = refusal {
-        return of_status(refusal.status, refusal.to_string());
+        let is_late = refusal.text.split(':').next() == Some(BODY_LATE);
+        return if is_late { Fault::Lost(refusal.to_string()) } else { of_status(refusal.status, refusal.to_string()) };
     }
     let reason = deepest(error);
     if let Some(status) = status_in_batch(&reason) {
@@ -114,9 +124,7 @@ fn of_chain(error: &Error) -> Fault {
     }
     match chain(error).find_map(|cause| cause.downcast_ref::<HttpError>()).map(HttpError::kind) {
         Some(HttpErrorKind::Connect) => Fault::Unsent(reason),
-        None if reason.contains("redirect") => {
-            Fault::Wrong("the bucket lies in another region: set AWS_DEFAULT_REGION to it".to_owned())
-        }
+        None if reason.contains("redirect") => Fault::Wrong(OTHER_REGION.to_owned()),
         _ => Fault::Lost(reason),
     }
 }
@@ -137,6 +145,7 @@ fn of_status(status: u16, said: String) -> Fault {
         401 | 403 => Fault::Denied(said),
         429 | 503 => Fault::Busy(said),
         507 => Fault::Full(said),
+        422 => Fault::Unreadable(said),
         408 | 500.. => Fault::Lost(said),
         _ => Fault::Wrong(said),
     }
@@ -164,7 +173,11 @@ mod tests {
     use super::*;
 
     fn refused(status: u16) -> Fault {
-        let refusal = Refusal { status, text: "said".to_owned() };
+        refused_by(status, "said")
+    }
+
+    fn refused_by(status: u16, text: &str) -> Fault {
+        let refusal = Refusal { status, text: text.to_owned() };
         let source = Box::new(HttpError::new(HttpErrorKind::Unknown, refusal));
         Fault::from(&Error::Generic { store: "S3", source })
     }
@@ -173,6 +186,7 @@ mod tests {
     fn refusals_are_sorted_by_their_status() {
         assert_eq!(refused(403), Fault::Denied("403 said".to_owned()));
         assert_eq!(refused(507), Fault::Full("507 said".to_owned()));
+        assert_eq!(refused(422), Fault::Unreadable("422 said".to_owned()));
         assert_eq!(refused(400), Fault::Wrong("400 said".to_owned()));
         for status in [429, 503] {
             assert!(matches!(refused(status), Fault::Busy(_)));
@@ -180,6 +194,22 @@ mod tests {
         for status in [408, 500, 502, 504] {
             assert!(matches!(refused(status), Fault::Lost(_)));
         }
+    }
+
+    #[test]
+    fn a_body_that_came_too_late_is_sent_again() {
+        for text in ["RequestTimeout: Your socket connection was not read from or written to.", "RequestTimeout"] {
+            assert_eq!(refused_by(400, text), Fault::Lost(format!("400 {text}")));
+        }
+        assert!(matches!(refused_by(403, "RequestTimeTooSkewed: No."), Fault::Denied(_)));
+        assert!(matches!(refused_by(400, "InvalidArgument: RequestTimeout"), Fault::Wrong(_)));
+    }
+
+    #[test]
+    fn a_bucket_in_another_region_is_told_with_the_variables_that_name_it() {
+        let error = Error::Generic { store: "S3", source: "Received redirect without LOCATION".into() };
+        let Fault::Wrong(said) = Fault::from(&error) else { panic!("it passes") };
+        assert!(said.contains("address") && said.contains("AWS_REGION"), "{said}");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use url::Url;
 
-/// Places of other tools that this program does not reach. A path that begins so is hardly meant as a folder.
-const UNKNOWN_SCHEMES: [&str; 5] = ["rest", "b2", "swift", "ssh", "http"];
+/// Schemes that are known, for those who mistype one.
+const SCHEMES: [&str; 8] = ["local", "s3", "gs", "az", "azure", "sftp", "silt", "rclone"];
 
 /// The place of a repository.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,15 +53,18 @@ pub enum Service {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// The scheme is that of a place which is not supported.
+    /// What stands before the first colon is no scheme that is known, and the address is no path either.
     #[error(
-        "{address}: this version does not reach '{scheme}:'; it knows folders, s3:, gs:, az:, sftp:, silt: and rclone:"
+        "{address}: this version does not reach '{scheme}:'; it knows folders, s3:, gs:, az:, sftp:, silt: and \
+         rclone:{advice}; a folder whose name has a colon is ./NAME or local:NAME"
     )]
     UnknownScheme {
-        /// The address.
+        /// The address, or its beginning if the rest may hold a password.
         address: String,
         /// Its scheme.
         scheme: String,
+        /// What may be meant, after a semicolon; may be empty.
+        advice: String,
     },
     /// The address is incomplete or wrong.
     #[error("{address} is no address of a repository: {reason}; write it as {form}")]
@@ -94,12 +97,15 @@ pub enum PlaceError {
     },
 }
 
+const FOLDER_FORM: &str = "./NAME or local:NAME if it is a folder";
+const SSH_FORM: &str = "sftp:user@host:/folder";
 const S3_FORM: &str = "s3:https://host/bucket/prefix";
 const GOOGLE_FORM: &str = "gs:bucket:/prefix";
 const AZURE_FORM: &str = "az:container:/prefix";
 
 impl Place {
-    /// Reads an address. What has no scheme, and what begins with `local:`, is a folder.
+    /// Reads an address. What has no colon, or a slash before the first one, is a folder, and so is what begins with
+    /// `local:`.
     ///
     /// # Errors
     /// [`PlaceError`], by what is wrong.
@@ -107,9 +113,14 @@ impl Place {
         if let Some(path) = address.as_bytes().strip_prefix(b"local:") {
             return Ok(Self::Folder(PathBuf::from(OsString::from_vec(path.to_vec()))));
         }
-        let Some((scheme, rest)) = address.to_str().and_then(|text| text.split_once(':')) else {
+        let text = address.to_string_lossy();
+        let Some((scheme, rest)) = text.split_once(':').filter(|(scheme, _)| !scheme.contains('/')) else {
             return Ok(Self::Folder(PathBuf::from(address)));
         };
+        if address.to_str().is_none() {
+            let reason = "it is not UTF-8";
+            return Err(PlaceError::Malformed { address: format!("{scheme}:..."), reason, form: FOLDER_FORM });
+        }
         match scheme {
             "s3" => s3(rest).map(Self::Bucket),
             "gs" => cloud(Service::Google, scheme, rest, GOOGLE_FORM).map(Self::Bucket),
@@ -117,12 +128,44 @@ impl Place {
             "sftp" => Server::ssh(rest).map(Self::Server),
             "rclone" => Server::rclone(rest).map(Self::Server),
             "silt" => ServerAddress::parse(rest).map(Self::Served),
-            _ if UNKNOWN_SCHEMES.contains(&scheme) => {
-                Err(PlaceError::UnknownScheme { address: format!("{scheme}:{rest}"), scheme: scheme.to_owned() })
-            }
-            _ => Ok(Self::Folder(PathBuf::from(address))),
+            _ => Err(unknown(scheme, rest)),
         }
     }
+}
+
+/// The error for an address that is not known, with what may be meant. Before an `@` there may be a password: such an
+/// address is not shown.
+fn unknown(scheme: &str, rest: &str) -> PlaceError {
+    let is_shown = !rest.contains('@');
+    let address = if is_shown { format!("{scheme}:{rest}") } else { format!("{scheme}:...") };
+    let advice = match scheme {
+        "http" | "https" if is_shown => format!("; silt:{address} is a server of silt"),
+        "http" | "https" => "; silt:https://host/ is a server of silt".to_owned(),
+        "ssh" => format!("; {SSH_FORM} is a folder of a server"),
+        _ => match mistyped(scheme) {
+            Some(known) => format!("; is '{known}:' meant?"),
+            None if is_shown && is_of_ssh(scheme, rest) => format!("; sftp:{address} is a folder of a server"),
+            None => String::new(),
+        },
+    };
+    PlaceError::UnknownScheme { address, scheme: scheme.to_owned(), advice }
+}
+
+/// Tells whether an address looks as `scp` and `rsync` have it: `user@host:folder`, or `host:/folder`.
+fn is_of_ssh(scheme: &str, rest: &str) -> bool {
+    // A letter is a drive of Windows.
+    let is_host = scheme.len() > 1 && scheme != "file";
+    is_host && !rest.starts_with("//") && (scheme.contains('@') || rest.starts_with('/'))
+}
+
+/// The known scheme that has the same letters, large or small, in any order.
+fn mistyped(scheme: &str) -> Option<&'static str> {
+    let letters = |word: &str| {
+        let mut letters: Vec<u8> = word.bytes().map(|byte| byte.to_ascii_lowercase()).collect();
+        letters.sort_unstable();
+        letters
+    };
+    SCHEMES.into_iter().find(|known| letters(known) == letters(scheme))
 }
 
 /// Reads `host:port/bucket/prefix`, with `https://`, `http://` or `//` before it or nothing.
@@ -232,9 +275,35 @@ mod tests {
 
     #[test]
     fn folders_with_colons_stay_folders() {
-        for address in ["s3-copy/repo", "C:x", "./s3:x", "backup:2026", ""] {
+        for address in ["s3-copy/repo", "./C:x", "./s3:x", "./backup:2026", "/a:b", "a/b:c", "local:backup:2026", ""] {
             assert!(is_folder(address), "{address}");
         }
+        assert!(matches!(Place::parse(OsStr::from_bytes(b"./\xff:x")), Ok(Place::Folder(_))));
+    }
+
+    #[test]
+    fn what_is_neither_known_nor_a_path_is_refused_with_what_may_be_meant() {
+        let cases = [
+            ("me@server:/backups/repo", "; sftp:me@server:/backups/repo is a folder of a server; "),
+            ("me@server:repo", "; sftp:me@server:repo is a folder of a server; "),
+            ("host:/backups/repo", "; sftp:host:/backups/repo is a folder of a server; "),
+            ("ssh://host/x", "; sftp:user@host:/folder is a folder of a server; "),
+            ("sfpt:me@server:/x", "; is 'sftp:' meant?; "),
+            ("S3:bucket/x", "; is 's3:' meant?; "),
+            ("https://host/", "; silt:https://host/ is a server of silt; "),
+            ("smb://nas/share", "rclone:; a folder"),
+            ("backup:2026", "rclone:; a folder"),
+            ("C:x", "rclone:; a folder"),
+            (":x", "rclone:; a folder"),
+        ];
+        for (address, advice) in cases {
+            let said = shown(address);
+            assert!(said.starts_with("error: ") && said.contains("does not reach"), "{address}: {said}");
+            assert!(said.contains(advice), "{address}: {said}");
+            assert!(said.ends_with("; a folder whose name has a colon is ./NAME or local:NAME"), "{address}: {said}");
+        }
+        let said = Place::parse(OsStr::from_bytes(b"s3:host/\xff")).unwrap_err().to_string();
+        assert!(said.contains("not UTF-8") && said.contains("./NAME"), "{said}");
     }
 
     #[test]
@@ -266,5 +335,9 @@ mod tests {
     fn a_password_in_an_address_is_refused_and_not_shown() {
         let said = shown("s3:https://key:secret@host/bucket");
         assert!(said.contains("password") && !said.contains("secret"), "{said}");
+        for address in ["me:secret@server:/x", "https://key:secret@host/", "rest:https://key:secret@host/"] {
+            let said = shown(address);
+            assert!(said.contains("does not reach") && !said.contains("secret"), "{address}: {said}");
+        }
     }
 }

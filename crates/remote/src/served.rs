@@ -61,7 +61,8 @@ impl ServerStore {
             return Err(settings(reason.to_owned()));
         }
         let options = client().with_allow_http(address.is_plain_http()).with_pool_idle_timeout(IDLE);
-        let mut connector = Connector { traffic: traffic.clone(), certificates: Vec::new() };
+        let is_direct = address.stays_here();
+        let mut connector = Connector { traffic: traffic.clone(), is_direct, ..Connector::default() };
         if let Some(path) = variables.get("SILT_CACERT") {
             let pem = std::fs::read(path).map_err(|error| settings(format!("SILT_CACERT is {path}: {error}")))?;
             let of_file = |error| settings(format!("SILT_CACERT is {path}: {error}"));
@@ -294,6 +295,20 @@ mod tests {
         let error = store("https://host/", &[]).unwrap_err().to_string();
         assert!(error.contains("silt:https://host/") && error.contains("SILT_TOKEN_FILE"), "{error}");
         store("https://host/", &[("SILT_TOKEN_FILE", "/nowhere/token")]).unwrap_err();
+    }
+
+    #[test]
+    fn what_stays_on_this_machine_is_sent_to_no_proxy() {
+        let has_proxies = |address: &str| {
+            let store = store(address, &[("SILT_TOKEN", "hidden"), ("SILT_ALLOW_PLAIN_HTTP", "1")]).unwrap();
+            format!("{:?}", store.client).contains("proxies")
+        };
+        for loopback in ["http://127.0.0.1:8010/", "http://[::1]:8010/", "http://localhost/", "https://127.0.0.1/"] {
+            assert!(!has_proxies(loopback), "{loopback}");
+        }
+        for elsewhere in ["http://backup.example.com/", "https://backup.example.com/"] {
+            assert!(has_proxies(elsewhere), "{elsewhere}");
+        }
     }
 
     #[test]

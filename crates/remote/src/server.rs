@@ -9,6 +9,7 @@ use crate::sftp::{Connection, Naming, Program, Root, SftpStore};
 use crate::traffic::Traffic;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use url::Url;
 
@@ -88,7 +89,7 @@ impl Programs {
 
 impl Server {
     /// Reads what stands behind `sftp:`: `user@host:folder`, or `//user@host:port/folder`, where a folder from `/`
-    /// begins with a second slash.
+    /// begins with a second slash. An IPv6 address stands in brackets.
     pub(crate) fn ssh(rest: &str) -> Result<Self, PlaceError> {
         let malformed = |reason| PlaceError::Malformed { address: format!("sftp:{rest}"), reason, form: SSH_FORM };
         let (user, host, port, path) = if rest.starts_with("//") {
@@ -109,10 +110,10 @@ impl Server {
             if user.contains(':') {
                 return Err(PlaceError::HoldsSecret);
             }
-            let (host, path) = rest.split_once(':').ok_or_else(|| malformed("no ':' ends its host"))?;
+            let (host, path) = host_and_folder(rest).map_err(malformed)?;
             (user.to_owned(), host.to_owned(), None, path)
         };
-        if host.is_empty() || host.contains('/') {
+        if host.is_empty() || host.contains(['/', '[']) {
             return Err(malformed("it names no host"));
         }
         // The program would take it for an option.
@@ -171,6 +172,20 @@ impl Server {
     }
 }
 
+/// Splits `host:folder`, where the host may be an IPv6 address in brackets, with the name of an interface after `%`.
+///
+/// # Errors
+/// What is wrong.
+fn host_and_folder(rest: &str) -> Result<(&str, &str), &'static str> {
+    let Some(rest) = rest.strip_prefix('[') else { return rest.split_once(':').ok_or("no ':' ends its host") };
+    let (host, folder) = rest.split_once("]:").ok_or("no ']:' ends its host")?;
+    let address = host.split_once('%').map_or(host, |(address, _)| address);
+    if address.parse::<Ipv6Addr>().is_err() {
+        return Err("no IPv6 address stands in its brackets");
+    }
+    Ok((host, folder))
+}
+
 /// A folder's path without slashes at its end; the root stays.
 fn clean(path: &str) -> String {
     let trimmed = path.trim_end_matches('/');
@@ -182,13 +197,10 @@ impl fmt::Display for Server {
         match self {
             Self::Ssh { user, host, port, path } => {
                 let user = user.iter().fold(String::new(), |_, user| format!("{user}@"));
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
                 match port {
-                    None if !host.contains(':') => write!(f, "sftp:{user}{host}:{path}"),
-                    port => {
-                        let port = port.map_or_else(String::new, |port| format!(":{port}"));
-                        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-                        write!(f, "sftp://{user}{host}{port}/{path}")
-                    }
+                    None => write!(f, "sftp:{user}{host}:{path}"),
+                    Some(port) => write!(f, "sftp://{user}{host}:{port}/{path}"),
                 }
             }
             Self::Rclone { remote } => write!(f, "rclone:{remote}"),
@@ -268,6 +280,10 @@ mod tests {
             ("sftp://user@host:2222//srv/repo", "ssh -p2222 -luser -T -s -- host sftp", "/srv/repo"),
             ("sftp://user@host:2222/repo", "ssh -p2222 -luser -T -s -- host sftp", "repo"),
             ("sftp://[::1]:2222//srv", "ssh -p2222 -T -s -- ::1 sftp", "/srv"),
+            ("sftp://user@[::1]:2222//x", "ssh -p2222 -luser -T -s -- ::1 sftp", "/x"),
+            ("sftp://[::1]/repo", "ssh -T -s -- ::1 sftp", "repo"),
+            ("sftp:user@[::1]:/x", "ssh -luser -T -s -- ::1 sftp", "/x"),
+            ("sftp:[fe80::1%eth0]:repo/[x]:y", "ssh -T -s -- fe80::1%eth0 sftp", "repo/[x]:y"),
             ("sftp://host", "ssh -T -s -- host sftp", ""),
         ];
         for (address, expected, folder) in cases {
@@ -288,6 +304,10 @@ mod tests {
             "sftp:-oProxyCommand=x:/x",
             "sftp:-lx@host:/x",
             "sftp:///x",
+            "sftp:user@[::1]",
+            "sftp:[::1:/x",
+            "sftp:[host]:/x",
+            "sftp:user@domain@[::1]:/x",
             "rclone:",
             "rclone:--config=x",
         ] {

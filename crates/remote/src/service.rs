@@ -40,6 +40,8 @@ pub(crate) struct Connector {
     pub(crate) traffic: Traffic,
     /// Certificates that servers are trusted by beside those of the system.
     pub(crate) certificates: Vec<Certificate>,
+    /// The servers are on this machine: no proxy of the system is used, which would see what is sent.
+    pub(crate) is_direct: bool,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,9 @@ impl HttpConnector for Connector {
             .https_only(value(ClientConfigKey::AllowHttp).as_deref() != Some("true"))
             .tls_certs_merge(self.certificates.iter().cloned())
             .dns_resolver(Rotating);
+        if self.is_direct {
+            builder = builder.no_proxy();
+        }
         if let Some(timeout) = time(ClientConfigKey::ConnectTimeout) {
             builder = builder.connect_timeout(timeout);
         }
@@ -132,11 +137,12 @@ impl Service {
     }
 }
 
-/// Sorts a failure as far as the callers tell failures apart, and leaves the address out.
+/// Sorts a failure as far as the callers tell failures apart, and leaves the address out. A connection that was not
+/// made in time was not made: nothing was sent on it.
 fn failed(error: reqwest::Error) -> HttpError {
     let kind = match &error {
-        error if error.is_timeout() => HttpErrorKind::Timeout,
         error if error.is_connect() => HttpErrorKind::Connect,
+        error if error.is_timeout() => HttpErrorKind::Timeout,
         error if error.is_decode() => HttpErrorKind::Decode,
         _ => HttpErrorKind::Interrupted,
     };
@@ -228,7 +234,7 @@ mod tests {
     ) -> (String, Vec<u8>, Bytes, [u64; 2]) {
         let (address, server) = answering(answer);
         let traffic = Traffic::new(limits);
-        let connector = Connector { traffic: traffic.clone(), certificates: Vec::new() };
+        let connector = Connector { traffic: traffic.clone(), ..Connector::default() };
         let client = connector.connect(&client().with_allow_http(true)).unwrap();
         let body = HttpRequestBody::from(PutPayload::from(content));
         let request = http::Request::builder().method(method).uri(address).body(body).unwrap();
@@ -255,6 +261,20 @@ mod tests {
         let (head, body, got, counted) = exchanged(Method::GET, Vec::new(), vec![3; 10], Limits::default());
         assert_eq!((body.len(), got.len(), counted), (0, 10, [0, 10]));
         assert!(head.to_lowercase().contains("user-agent: silt/"), "{head}");
+    }
+
+    #[test]
+    fn a_connection_that_is_not_made_in_time_is_not_made() {
+        // The system takes the connection, and nobody says what TLS needs.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("https://{}/object", listener.local_addr().unwrap());
+        let connector = Connector { is_direct: true, ..Connector::default() };
+        let client = connector.connect(&client().with_connect_timeout(Duration::from_secs(1))).unwrap();
+        let body = HttpRequestBody::from(PutPayload::from(vec![1u8; 10]));
+        let request = http::Request::builder().method(Method::PUT).uri(address).body(body).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let Err(error) = runtime.block_on(client.execute(request)) else { panic!("nobody answers") };
+        assert_eq!(error.kind(), HttpErrorKind::Connect, "{error}");
     }
 
     #[test]

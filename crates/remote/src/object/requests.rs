@@ -113,10 +113,12 @@ impl Requests {
         match self.answer(self.store.get_opts(path, options)).await {
             Ok(found) if found.meta.size < expected => Err(too_short(found.meta.size)),
             Ok(found) => Ok(self.body(found, length as u64).await?),
-            Err(fault @ (Fault::Wrong(_) | Fault::Lost(_))) => match self.answer(self.store.head(path)).await {
-                Ok(object) if object.size < expected => Err(too_short(object.size)),
-                _ => Err(fault.into()),
-            },
+            Err(fault @ (Fault::Unreadable(_) | Fault::Wrong(_) | Fault::Lost(_))) => {
+                match self.answer(self.store.head(path)).await {
+                    Ok(object) if object.size < expected => Err(too_short(object.size)),
+                    _ => Err(fault.into()),
+                }
+            }
             Err(fault) => Err(fault.into()),
         }
     }
@@ -192,6 +194,7 @@ impl Requests {
                 Fault::Absent
                 | Fault::NoBucket
                 | Fault::Denied(_)
+                | Fault::Unreadable(_)
                 | Fault::Wrong(_)
                 | Fault::Full(_)
                 | Fault::Swept => {
@@ -431,6 +434,9 @@ impl Requests {
         match fault {
             Fault::Absent => StorageError::NotFound { name: *name },
             Fault::Taken => StorageError::AlreadyExists { name: *name },
+            Fault::Unreadable(reason) => {
+                StorageError::Unreadable { name: *name, source: io::Error::other(reason.clone()) }
+            }
             fault => self.of_place(operation, &name.to_string(), fault, tries),
         }
     }
@@ -458,7 +464,7 @@ impl Requests {
             Fault::Unsent(_) | Fault::Busy(_) | Fault::Lost(_) | Fault::Taken => {
                 StorageError::Unavailable { operation, name, location, tries, reason }
             }
-            Fault::Absent | Fault::Wrong(_) | Fault::Swept => {
+            Fault::Absent | Fault::Unreadable(_) | Fault::Wrong(_) | Fault::Swept => {
                 StorageError::Io { operation, name: format!("{name} at {location}"), source: io::Error::other(reason) }
             }
         }

@@ -45,15 +45,19 @@ impl ServerAddress {
         self.url.scheme() == "http"
     }
 
-    /// Tells whether others on the network can see what is sent.
-    pub(crate) fn shows_secrets(&self) -> bool {
-        let stays_here = match self.url.host() {
+    /// Tells whether the server is on this machine.
+    pub(crate) fn stays_here(&self) -> bool {
+        match self.url.host() {
             Some(Host::Ipv4(address)) => address.is_loopback(),
             Some(Host::Ipv6(address)) => address.is_loopback(),
             Some(Host::Domain(name)) => name == "localhost",
             None => false,
-        };
-        self.is_plain_http() && !stays_here
+        }
+    }
+
+    /// Tells whether others on the network can see what is sent.
+    pub(crate) fn shows_secrets(&self) -> bool {
+        self.is_plain_http() && !self.stays_here()
     }
 }
 

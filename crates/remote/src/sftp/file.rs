@@ -42,7 +42,7 @@ impl OpenFile {
             }
             Answer::Data(data) if !data.is_empty() => Ok(Some(data)),
             Answer::Data(_) | Answer::Status { code: Code::End, .. } => Ok(None),
-            other => Err(refusal(other)),
+            other => Err(of_reading(refusal(other))),
         }
     }
 
@@ -61,6 +61,11 @@ impl OpenFile {
             }
         }
     }
+}
+
+/// A server that fails to read a file that it has opened does so for what the file lies on.
+fn of_reading(fault: Fault) -> Fault {
+    if let Fault::Wrong(said) = fault { Fault::Unreadable(said) } else { fault }
 }
 
 impl Drop for OpenFile {

@@ -6,20 +6,23 @@
 //!              waiter <- answer <- reader task <- server
 //! ```
 //! A conversation ends once and for all: when the streams end, when the server says what cannot be understood, or when
-//! it is silent for too long. Then every waiter is told why, and nothing more is sent. Requests in flight are bounded
-//! ([`REQUESTS_MAX`]), so their answers are, too. While nothing is asked, a request that changes nothing keeps the
-//! connection in use, so that no firewall on the way forgets it and its end is noticed.
+//! it is silent for too long. Then every waiter is told why, also those whose requests were still to be sent, and both
+//! streams are dropped: nothing more is sent. Requests in flight are bounded ([`REQUESTS_MAX`]), so their answers are,
+//! too. While nothing is asked, a request that changes nothing keeps the connection in use, so that no firewall on the
+//! way forgets it and its end is noticed.
 
 use super::packet::{self, Answer, Code, FSYNC, Greeted, HARD_LINK, LIMITS, PACKET_BYTES_MAX, Request, SPACE};
 use crate::fault::Fault;
 use crate::traffic::{Flow, Traffic};
 use bytes::{Bytes, BytesMut};
+use futures_util::future;
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
@@ -56,7 +59,7 @@ pub(super) struct Abilities {
 pub(super) struct Session {
     shared: Arc<Shared>,
     abilities: Abilities,
-    /// The tasks that write, read and watch; they end with the value.
+    /// The tasks that write, read and watch; they end with the conversation, and with the value.
     _tasks: JoinSet<()>,
 }
 
@@ -64,6 +67,8 @@ pub(super) struct Session {
 struct Shared {
     queue: mpsc::Sender<Bytes>,
     permits: Semaphore,
+    /// Tells the tasks that the conversation has ended.
+    ending: Notify,
     state: Mutex<State>,
 }
 
@@ -98,11 +103,15 @@ impl Session {
         };
         let (queue, packets) = mpsc::channel(QUEUE_MAX);
         let state = State { next: 0, waiting: HashMap::new(), heard: Instant::now(), end: None };
-        let shared = Arc::new(Shared { queue, permits: Semaphore::new(REQUESTS_MAX), state: Mutex::new(state) });
+        let permits = Semaphore::new(REQUESTS_MAX);
+        let shared = Arc::new(Shared { queue, permits, ending: Notify::new(), state: Mutex::new(state) });
+        let writing = write(packets, writer, Arc::clone(&shared), Arc::clone(&traffic.sent));
+        let reading = read(reader, ending, Arc::clone(&shared), Arc::clone(&traffic.received));
+        let watching = watch(Arc::clone(&shared), silence, traffic.clone());
         let mut tasks = JoinSet::new();
-        tasks.spawn(write(packets, writer, Arc::clone(&shared), Arc::clone(&traffic.sent)));
-        tasks.spawn(read(reader, ending, Arc::clone(&shared), Arc::clone(&traffic.received)));
-        tasks.spawn(watch(Arc::clone(&shared), silence, traffic.clone()));
+        tasks.spawn(until_ended(Arc::clone(&shared), writing));
+        tasks.spawn(until_ended(Arc::clone(&shared), reading));
+        tasks.spawn(until_ended(Arc::clone(&shared), watching));
         let abilities = shared.abilities(&greeted).await.map_err(|fault| fault.reason())?;
         Ok(Self { shared, abilities, _tasks: tasks })
     }
@@ -113,7 +122,7 @@ impl Session {
 
     /// Tells whether the conversation has ended.
     pub(super) fn has_ended(&self) -> bool {
-        self.shared.lock().end.is_some()
+        self.shared.has_ended()
     }
 
     /// Asks for something and waits for the answer. A dropped call leaves its answer to nobody.
@@ -203,13 +212,28 @@ impl Shared {
         }
     }
 
-    /// Ends the conversation; the first reason counts.
+    /// Ends the conversation; the first reason counts. Who waits for a place in the queue is told when the task that
+    /// writes has ended, for that task holds the other end of the queue.
     fn end(&self, reason: String) {
         let mut state = self.lock();
         state.end.get_or_insert(reason);
         state.waiting.clear();
         drop(state);
         self.permits.close();
+        self.ending.notify_waiters();
+    }
+
+    fn has_ended(&self) -> bool {
+        self.lock().end.is_some()
+    }
+
+    /// Waits for the end of the conversation.
+    async fn ended(&self) {
+        // An end from here on is told, also before it is waited for.
+        let told = self.ending.notified();
+        if !self.has_ended() {
+            told.await;
+        }
     }
 
     fn reason(&self) -> String {
@@ -302,6 +326,14 @@ async fn send(packet: &[u8], writer: &mut (impl AsyncWrite + Unpin), flow: &Flow
         writer.write_all(piece).await?;
     }
     writer.flush().await
+}
+
+/// Runs a task until it is done or the conversation has ended, and drops what the task holds then: its stream, the end
+/// of the queue, the program. A write to a server that reads nothing would not end by itself.
+async fn until_ended(shared: Arc<Shared>, task: impl Future<Output = ()>) {
+    let task = pin!(task);
+    let ended = pin!(shared.ended());
+    future::select(task, ended).await;
 }
 
 async fn write(

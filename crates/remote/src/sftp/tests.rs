@@ -152,6 +152,33 @@ fn a_silent_server_is_given_up() {
 }
 
 #[test]
+fn a_server_that_reads_nothing_is_given_up_for_all_who_wait_to_be_sent() {
+    let (given_up, is_given_up) = tokio::sync::oneshot::channel::<()>();
+    let (closed, is_closed) = tokio::sync::oneshot::channel::<()>();
+    // It reads only when the client has given it up, to the end of what came.
+    let server = |mut script: Script| async move {
+        script.greet().await;
+        is_given_up.await.unwrap();
+        let mut rest = Vec::new();
+        script.0.read_to_end(&mut rest).await.unwrap();
+        closed.send(()).unwrap();
+    };
+    run(server, |stream| async move {
+        let session = start(stream, Duration::from_millis(100)).await.unwrap();
+        // More than the pipe and the queue hold.
+        let part = vec![0u8; 64 << 10];
+        let answers = future::join_all((0..100).map(|_| session.ask(Request::write(b"h", 0, &part)))).await;
+        let lost = answers.iter().filter(|answer| matches!(answer, Err(Fault::Lost(_)))).count();
+        let unsent = answers.iter().filter(|answer| matches!(answer, Err(Fault::Unsent(_)))).count();
+        assert!(lost > 0 && unsent > 0 && lost + unsent == 100, "{lost} lost, {unsent} unsent");
+        // The streams are closed although the session is still held.
+        given_up.send(()).unwrap();
+        is_closed.await.unwrap();
+        drop(session);
+    });
+}
+
+#[test]
 fn a_handle_that_nobody_waits_for_is_closed() {
     let (closed, is_closed) = tokio::sync::oneshot::channel();
     let server = |mut script: Script| async move {
