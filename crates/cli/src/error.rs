@@ -2,6 +2,7 @@
 
 use crate::commands::schedule::ScheduleError;
 use crate::hint;
+use crate::password::Whose;
 use crate::profile::ProfileError;
 use crate::render::counted;
 use siltstone_engine::EngineError;
@@ -115,8 +116,11 @@ pub(crate) enum CliError {
     PasswordCommand { command: String, reason: String },
     #[error("cannot read the password: {0}; give it by a file, a command or SILT_PASSWORD where there is no terminal")]
     PasswordPrompt(io::Error),
-    #[error("an empty password is not allowed; --insecure-no-password allows it")]
-    EmptyPassword,
+    #[error(
+        "an empty password of {} is not allowed: {} gives one, {} allows it",
+        whose.name(), whose.given_by(), whose.empty_by()
+    )]
+    EmptyPassword { whose: Whose },
     #[error("the two passwords differ")]
     PasswordsDiffer,
     #[error(
@@ -192,8 +196,8 @@ pub(crate) enum CliError {
     PriceList { path: PathBuf, reason: String },
     #[error("no price list has '{store}'; known are {known}")]
     NoPrices { store: String, known: String },
-    #[error("an archive is not written to a terminal: name a file by --output, or direct it elsewhere")]
-    ArchiveToTerminal,
+    #[error("an archive is not written to a terminal: name a file by {option}, or direct it elsewhere")]
+    ArchiveToTerminal { option: &'static str },
     #[error("cannot write the output: {0}")]
     Output(io::Error),
 }
@@ -212,23 +216,14 @@ impl CliError {
     /// The exit status that tells this error.
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
-            Self::Engine(EngineError::Interrupted) => EXIT_INTERRUPTED,
-            Self::Engine(EngineError::HistoryLost { .. }) => EXIT_HISTORY_LOST,
+            Self::Engine(error) | Self::Mount(MountError::Engine(error)) => engine_status(error),
             Self::NoResticRepository { .. } => EXIT_NO_REPOSITORY,
             Self::ResticPassword { .. } => EXIT_WRONG_PASSWORD,
             Self::PasswordPrompt(error) if error.kind() == io::ErrorKind::Interrupted => EXIT_INTERRUPTED,
-            Self::Engine(EngineError::Store(error)) | Self::Store(error) => store_status(error),
+            Self::Store(error) => store_status(error),
             Self::Storage(error) => storage_status(error),
             Self::Sources { first, .. } => first.exit_status(),
-            Self::GroupEmptied { .. }
-            | Self::Engine(
-                EngineError::DangerousTarget { .. }
-                | EngineError::SourceShrunk { .. }
-                | EngineError::RemovesAllUnfiltered
-                | EngineError::GroupEmptied { .. }
-                | EngineError::ExcludesAll { .. }
-                | EngineError::RemovesAll { .. },
-            ) => EXIT_REFUSED,
+            Self::GroupEmptied { .. } => EXIT_REFUSED,
             _ => EXIT_FAILED,
         }
     }
@@ -271,11 +266,26 @@ impl CliError {
 
     fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Engine(error) => hint::of_engine(error),
+            Self::Engine(error) | Self::Mount(MountError::Engine(error)) => hint::of_engine(error),
             Self::Store(error) => hint::of_store(error),
             Self::Storage(error) => hint::of_storage(error),
             _ => None,
         }
+    }
+}
+
+fn engine_status(error: &EngineError) -> u8 {
+    match error {
+        EngineError::Interrupted => EXIT_INTERRUPTED,
+        EngineError::HistoryLost { .. } => EXIT_HISTORY_LOST,
+        EngineError::Store(error) => store_status(error),
+        EngineError::DangerousTarget { .. }
+        | EngineError::SourceShrunk { .. }
+        | EngineError::RemovesAllUnfiltered
+        | EngineError::GroupEmptied { .. }
+        | EngineError::ExcludesAll { .. }
+        | EngineError::RemovesAll { .. } => EXIT_REFUSED,
+        _ => EXIT_FAILED,
     }
 }
 
@@ -327,6 +337,7 @@ mod tests {
             (CliError::Store(StoreError::LostManifest { container: "c".into(), sequence: 1 }), 13),
             (CliError::GroupEmptied { group: "g".into() }, 14),
             (CliError::Store(StoreError::WriteOnly { what: "restoring".into() }), 15),
+            (CliError::Mount(EngineError::Store(StoreError::WriteOnly { what: "mounting".into() }).into()), 15),
             (CliError::Engine(EngineError::RemovesAllUnfiltered), 14),
             (CliError::Engine(EngineError::RemovesAll { series: "s".into() }), 14),
             (CliError::Engine(EngineError::DangerousTarget { path: "/".into(), reason: Danger::InRepository }), 14),

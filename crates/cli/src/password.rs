@@ -15,6 +15,63 @@ use zeroize::Zeroizing;
 /// A password; wiped from memory when dropped.
 pub(crate) type Password = Zeroizing<Vec<u8>>;
 
+/// Whose password it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Whose {
+    /// That of the repository.
+    Repository,
+    /// That of a repository that is made.
+    NewRepository,
+    /// That of the repository that is copied from.
+    Source,
+    /// That of the restic repository that is imported from.
+    Restic,
+    /// That of a new key.
+    NewKey,
+}
+
+impl Whose {
+    /// What it opens, for errors.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Repository => "the repository",
+            Self::NewRepository => "a new repository",
+            Self::Source => "the source repository",
+            Self::Restic => "the restic repository",
+            Self::NewKey => "a new key",
+        }
+    }
+
+    /// A variable or an option that gives it.
+    pub(crate) fn given_by(self) -> &'static str {
+        match self {
+            Self::Repository | Self::NewRepository => "SILT_PASSWORD",
+            Self::Source => "SILT_FROM_PASSWORD",
+            Self::Restic => "RESTIC_PASSWORD",
+            Self::NewKey => "--new-password-file",
+        }
+    }
+
+    /// The option that lets it be empty.
+    pub(crate) fn empty_by(self) -> &'static str {
+        match self {
+            Self::Repository | Self::NewRepository => "--insecure-no-password",
+            Self::Source | Self::Restic => "--from-insecure-no-password",
+            Self::NewKey => "--new-insecure-no-password",
+        }
+    }
+
+    fn prompt(self) -> &'static str {
+        match self {
+            Self::Repository => "enter password for repository: ",
+            Self::NewRepository => "enter password for new repository: ",
+            Self::Source => "enter password for source repository: ",
+            Self::Restic => "enter password for restic repository: ",
+            Self::NewKey => "enter new password: ",
+        }
+    }
+}
+
 /// Where to get the password.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum PasswordSource {
@@ -103,23 +160,23 @@ impl PasswordSource {
         *self == Self::Ask && io::stdin().is_terminal()
     }
 
-    /// The password of an existing repository.
-    pub(crate) fn read(&self, prompt: &str) -> Result<Password, CliError> {
+    /// The password of something that is there.
+    pub(crate) fn read(&self, whose: Whose) -> Result<Password, CliError> {
         let password = match self {
             Self::Command(command) => from_command(command)?,
             Self::File(path) => from_file(path)?,
             Self::Variable(value) => Zeroizing::new(value.clone().into_vec()),
             Self::Empty => return Ok(Password::default()),
             Self::Answered(password) => password.clone(),
-            Self::Ask if self.is_person() => ask(prompt)?,
+            Self::Ask if self.is_person() => ask(whose.prompt())?,
             Self::Ask => from_stdin()?,
         };
-        if password.is_empty() { Err(CliError::EmptyPassword) } else { Ok(password) }
+        if password.is_empty() { Err(CliError::EmptyPassword { whose }) } else { Ok(password) }
     }
 
     /// A new password: a person is asked twice.
-    pub(crate) fn read_new(&self, prompt: &str) -> Result<Password, CliError> {
-        let password = self.read(prompt)?;
+    pub(crate) fn read_new(&self, whose: Whose) -> Result<Password, CliError> {
+        let password = self.read(whose)?;
         if self.is_person() && ask("enter password again: ")? != password {
             return Err(CliError::PasswordsDiffer);
         }
@@ -206,11 +263,11 @@ mod tests {
 
     #[test]
     fn a_command_is_split_like_a_shell_does() {
-        let read = |command: &str| PasswordSource::Command(command.into()).read("");
+        let read = |command: &str| PasswordSource::Command(command.into()).read(Whose::Source);
         assert_eq!(*read("printf '%s\\n' 'pass word'").expect("fine"), b"pass word");
         assert!(matches!(read("false"), Err(CliError::PasswordCommand { .. })));
         assert!(matches!(read("echo 'open"), Err(CliError::PasswordCommand { .. })));
         assert!(matches!(read(""), Err(CliError::PasswordCommand { .. })));
-        assert!(matches!(read("true"), Err(CliError::EmptyPassword)));
+        assert!(matches!(read("true"), Err(CliError::EmptyPassword { whose: Whose::Source })));
     }
 }

@@ -52,6 +52,8 @@ fn absolute(path: &Path) -> Vec<u8> {
 #[derive(Args, Debug, Default)]
 pub(crate) struct ExcludeArgs {
     /// Leave out what matches a pattern, in the language of .gitignore (may be repeated)
+    ///
+    /// A leading / is the root of the file system; other patterns match at every depth, those with a slash inside too.
     #[arg(short, long, value_name = "PATTERN")]
     pub(crate) exclude: Vec<String>,
     /// As --exclude, whatever the case of letters
@@ -130,6 +132,8 @@ pub(crate) struct SelectArgs {
 #[derive(Args, Debug, Default)]
 pub(crate) struct LeaveArgs {
     /// Leave out what matches a pattern, in the language of .gitignore (may be repeated)
+    ///
+    /// A leading / is the root of the file system; other patterns match at every depth, those with a slash inside too.
     #[arg(short, long, value_name = "PATTERN")]
     pub(crate) exclude: Vec<String>,
     /// As --exclude, whatever the case of letters

@@ -9,7 +9,7 @@ use crate::key_hint;
 use crate::memory;
 use crate::output::Output;
 use crate::parse::Preset;
-use crate::password::{Password, PasswordSource};
+use crate::password::{Password, PasswordSource, Whose};
 use crate::place;
 use crate::retry::lease_terms;
 use siltstone_engine::cost::LocationProfile;
@@ -164,7 +164,7 @@ pub(crate) fn open_to_repair(context: &Context) -> Result<Opened, CliError> {
 /// A repository by an older config, where the newest cannot be read; `None` where it can.
 pub(crate) fn open_by_older_config(context: &Context) -> Result<Option<OlderRecord>, CliError> {
     let storage = place::open(&place(&context.options)?, context)?;
-    let password = PasswordSource::choose(&context.options)?.read("enter password for repository: ")?;
+    let password = PasswordSource::choose(&context.options)?.read(Whose::Repository)?;
     let open = open_options(context, &storage, hinted_key(context))?;
     Ok(OlderRecord::open(&storage, &password, &open)?)
 }
@@ -221,8 +221,7 @@ pub(crate) fn open_from(context: &Context, from: &FromArgs) -> Result<Opened, Cl
     let place = place_by(given, options, variables)?.ok_or(CliError::NoSourceRepositoryGiven)?;
     let hint = hinted(from.from_key_hint.as_ref(), "SILT_FROM_KEY_HINT");
     let source = PasswordSource::choose_from(from)?;
-    let prompt = "enter password for source repository: ";
-    let unlocked = unlock_at(context, &place, &source, prompt, hint)?;
+    let unlocked = unlock_at(context, &place, (&source, Whose::Source), hint)?;
     Ok(cached_and_tested(context, unlocked, None)?.0)
 }
 
@@ -271,7 +270,7 @@ fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Passwor
     let place = place(&context.options)?;
     let answered = context.answer.get().map(|password| PasswordSource::Answered(password.clone()));
     let source = answered.as_ref().filter(|_| *source == PasswordSource::Ask).unwrap_or(source);
-    let unlocked = unlock_at(context, &place, source, "enter password for repository: ", hinted_key(context))?;
+    let unlocked = unlock_at(context, &place, (source, Whose::Repository), hinted_key(context))?;
     if *source == PasswordSource::Ask {
         let _ = context.answer.set(unlocked.1.clone());
     }
@@ -281,8 +280,7 @@ fn unlock(context: &Context, source: &PasswordSource) -> Result<(Opened, Passwor
 fn unlock_at(
     context: &Context,
     place: &Place,
-    source: &PasswordSource,
-    prompt: &str,
+    (source, whose): (&PasswordSource, Whose),
     hint: Option<String>,
 ) -> Result<(Opened, Password), CliError> {
     let storage = with_prefetch(place::open(place, context)?, context);
@@ -290,7 +288,7 @@ fn unlock_at(
     let mut found = find(storage)?;
     let mut tries = if source.is_person() { TRIES_MAX } else { 1 };
     loop {
-        let password = source.read(prompt)?;
+        let password = source.read(whose)?;
         tries -= 1;
         match found.open(&password, &open) {
             Err(StoreError::WrongPassword { .. }) if tries > 0 => context.output.warn("wrong password, try again"),

@@ -9,6 +9,7 @@ use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
 use crate::repository::open;
 use clap::{Args, Subcommand, ValueEnum};
+use siltstone_engine::browse::ls;
 use siltstone_engine::dump;
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_engine::{EngineError, Session};
@@ -23,6 +24,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 /// Write a file of a snapshot to standard output, a folder as an archive
+///
+/// Names in the archive are whole paths of the snapshot, whether a path is given behind the snapshot or beside it.
 #[derive(Args, Debug)]
 #[command(visible_alias = "cat")]
 pub(crate) struct DumpArgs {
@@ -32,7 +35,7 @@ pub(crate) struct DumpArgs {
     /// File or folder, from the path given above or from the root; / for everything
     #[arg(value_name = "FILE")]
     path: Option<OsString>,
-    /// File to write to instead of standard output
+    /// File to write to instead of standard output, which - means too
     #[arg(short, long, value_name = "FILE")]
     target: Option<PathBuf>,
     /// Form of the archive of a folder
@@ -63,7 +66,7 @@ struct ExportedArgs {
     /// Id, latest or latest~N, and maybe a path
     #[arg(value_name = "SNAPSHOT[:PATH]")]
     snapshot: OsString,
-    /// File to write to, which gets its name when it is complete [default: standard output]
+    /// File to write to, which gets its name when it is complete [default: -, standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -90,9 +93,17 @@ impl From<ArchiveArg> for dump::Archive {
 pub(crate) fn run(arguments: &DumpArgs, context: &Context) -> Result<Done, CliError> {
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let path = path(arguments, &reference)?;
-    let (archive, target) = (arguments.archive.into(), arguments.target.as_deref());
+    let (archive, target) = (arguments.archive.into(), file(arguments.target.as_deref()));
+    let refused = CliError::ArchiveToTerminal { option: "--target" };
+    let is_at_terminal = is_at_terminal(target);
+    if is_at_terminal && path.is_none() {
+        return Err(refused);
+    }
     written((&reference, &arguments.filter), target, context, |session, view, output| {
-        session.dump(view, path.as_ref(), archive, output)
+        if is_at_terminal && is_folder(session.repository(), view, path.as_ref())? {
+            return Err(refused);
+        }
+        Ok(session.dump(view, path.as_ref(), archive, output)?)
     })
 }
 
@@ -101,14 +112,36 @@ pub(crate) fn export(arguments: &ExportArgs, context: &Context) -> Result<Done, 
         Export::Tar(arguments) => (dump::Archive::Tar, arguments),
         Export::Zip(arguments) => (dump::Archive::Zip, arguments),
     };
-    if arguments.output.is_none() && io::stdout().is_terminal() {
-        return Err(CliError::ArchiveToTerminal);
+    let target = file(arguments.output.as_deref());
+    if is_at_terminal(target) {
+        return Err(CliError::ArchiveToTerminal { option: "--output" });
     }
     let reference = SnapshotReference::from(arguments.snapshot.clone());
     let path = reference.entry_path()?;
-    written((&reference, &arguments.filter), arguments.output.as_deref(), context, |session, view, output| {
-        session.export(view, path.as_ref(), archive, output)
+    written((&reference, &arguments.filter), target, context, |session, view, output| {
+        Ok(session.export(view, path.as_ref(), archive, output)?)
     })
+}
+
+/// The file to write to; `None` for standard output, which `-` means too.
+fn file(target: Option<&Path>) -> Option<&Path> {
+    target.filter(|path| *path != Path::new("-"))
+}
+
+/// Tells whether what is written there goes to a terminal.
+fn is_at_terminal(target: Option<&Path>) -> bool {
+    target.is_none() && io::stdout().is_terminal()
+}
+
+/// Tells whether there is a folder at this path, as there is without one.
+fn is_folder(repository: &Repository, view: &SnapshotView, path: Option<&EntryPath>) -> Result<bool, EngineError> {
+    let Some(path) = path else { return Ok(true) };
+    let mut is_folder = false;
+    ls(repository, view, Some(path), false, &mut |entry| {
+        is_folder |= entry.path == *path && entry.is_directory();
+        Ok(())
+    })?;
+    Ok(is_folder)
 }
 
 /// Writes something of a snapshot to a file, or to standard output.
@@ -116,7 +149,7 @@ fn written(
     (reference, filter): (&SnapshotReference, &FilterArgs),
     target: Option<&Path>,
     context: &Context,
-    write: impl FnOnce(&Session<&Repository>, &SnapshotView, &mut Output) -> Result<(), EngineError>,
+    write: impl FnOnce(&Session<&Repository>, &SnapshotView, &mut Output) -> Result<(), CliError>,
 ) -> Result<Done, CliError> {
     let repository = open(context)?;
     let (view, found) = find(&repository, &reference.snapshot, &filter.filter(), context.output)?;
@@ -161,7 +194,7 @@ impl Output {
         Ok(Self { to: BufWriter::with_capacity(BUFFER_BYTES, to), file, unfinished, broken: None })
     }
 
-    fn end(mut self, dumped: Result<(), EngineError>) -> Result<(), CliError> {
+    fn end(mut self, dumped: Result<(), CliError>) -> Result<(), CliError> {
         let flushed = if dumped.is_ok() { self.flush() } else { Ok(()) };
         match (self.broken.or(flushed.err()), self.file) {
             (Some(source), Some(path)) => Err(CliError::OutputFile { path, source }),

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::from::FromResticArgs;
 use crate::memory;
-use crate::password::PasswordSource;
+use crate::password::{PasswordSource, Whose};
 use crate::patterns::FilterArgs;
 use crate::progress::{Progress, Work};
 use crate::render::{counted, size};
@@ -132,8 +132,7 @@ fn open_source(arguments: &ResticArgs, open_foreign: OpenForeign) -> Result<Box<
     if !folder.join("config").exists() {
         return Err(CliError::NoResticRepository { folder, reason: "it has no file config".to_owned() });
     }
-    let password =
-        PasswordSource::choose_from_restic(&arguments.from)?.read("enter password for restic repository: ")?;
+    let password = PasswordSource::choose_from_restic(&arguments.from)?.read(Whose::Restic)?;
     open_foreign(&folder, &password).map_err(|error| match error {
         OpenError::NotThere(reason) => CliError::NoResticRepository { folder, reason },
         OpenError::WrongPassword => CliError::ResticPassword { folder },

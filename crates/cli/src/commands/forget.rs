@@ -45,8 +45,8 @@ pub(crate) struct ForgetArgs {
     /// Only snapshots of this series (may be repeated)
     #[arg(long, value_name = "NAME")]
     series: Vec<String>,
-    /// Apply the rules to each group of equal host, paths, tags or series; empty for one group of all
-    #[arg(short, long, value_name = "KEYS", default_value = "host,paths")]
+    /// Apply the rules to each group of equal series, host, paths or tags; empty for one group of all
+    #[arg(short, long, value_name = "KEYS", default_value = "series,host,paths")]
     group_by: Groups,
     /// Apply to each series the policy that the repository keeps for it ('silt policy'); a series without one keeps all
     #[arg(long, conflicts_with_all = ["ids", "group_by", "end_deleted"])]
@@ -116,7 +116,7 @@ fn plan(arguments: &ForgetArgs, repository: &Repository, context: &Context) -> R
 impl ForgetArgs {
     /// Tells whether no rules are to be applied, and only what is deleted goes.
     fn only_ends(&self) -> bool {
-        self.end_deleted && self.rules.policy().is_empty() && !self.unsafe_allow_remove_all
+        self.end_deleted && self.rules.policy().is_empty()
     }
 
     /// Tells whether rules are applied to groups.

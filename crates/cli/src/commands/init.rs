@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::kdf::KdfArgs;
 use crate::parse::{Parity, Size};
-use crate::password::PasswordSource;
+use crate::password::{PasswordSource, Whose};
 use crate::place::{connect, connect_served, probed_anew, reach, traced};
 use crate::render::visible;
 use crate::repository::{label, place, with_prefetch};
@@ -113,7 +113,7 @@ fn make(place: &Place, chunker: ChunkerSettings, kdf: &KdfArgs, context: &Contex
         Place::Server(server) => vacant_remote(probed_anew(reach(server, context, create_server)?, context))?,
         Place::Served(address) => vacant_remote(connect_served(address, context)?)?,
     };
-    let password = PasswordSource::choose(&context.options)?.read_new("enter password for new repository: ")?;
+    let password = PasswordSource::choose(&context.options)?.read_new(Whose::NewRepository)?;
     let storage = with_prefetch(storage, context);
     Ok(Repository::init(storage, &password, &label(None, None), kdf.cost(context)?, chunker)?)
 }

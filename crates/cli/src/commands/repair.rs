@@ -78,6 +78,9 @@ pub(crate) fn run(arguments: &RepairArgs, context: &Context) -> Result<Done, Cli
         return while_locked(context, || mend(&repository, &options, context));
     }
     let plan = planned(&repository, &options, context)?;
+    if context.output.json && is_sound(&plan) {
+        context.output.json(&SummaryMessage::from(&RepairSummary::default()))?;
+    }
     if plan.has_steps() && !arguments.dry_run && !stdin().is_terminal() {
         return Err(CliError::NotConfirmed { option: "--yes" });
     }
@@ -126,11 +129,16 @@ fn planned(repository: &Repository, options: &RepairOptions, context: &Context) 
             context.output.line(text(series, context.output.verbosity > 0))?;
         }
     }
-    if plan.series.is_empty() && plan.objects.is_empty() {
+    if is_sound(&plan) {
         let more = if options.read_data { "" } else { "; 'silt repair --read-data' looks at every byte" };
         context.output.report(format_args!("nothing to repair{more}"))?;
     }
     Ok(plan)
+}
+
+/// Tells whether nothing was found that is wrong.
+fn is_sound(plan: &RepairPlan) -> bool {
+    plan.series.is_empty() && plan.objects.is_empty()
 }
 
 fn mend(repository: &Repository, options: &RepairOptions, context: &Context) -> Result<Done, CliError> {

@@ -29,10 +29,11 @@ pub(crate) struct RewriteArgs {
     /// Snapshots: id, latest or latest~N [default: all that the filters let through, deleted and partial ones too]
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Do it: what is left out is gone from these snapshots for ever
+    /// Do it: what is left out is gone from these snapshots for ever. Without it, and without --dry-run, a run that
+    /// would change something ends with exit code 1 where standard input is no terminal
     #[arg(long)]
     forget: bool,
-    /// Change nothing, only show what would be done and the exact bytes that would come back
+    /// Change nothing, only show what would be done and the exact bytes that would come back; the exit code is 0 then
     #[arg(short = 'n', long, conflicts_with = "forget")]
     dry_run: bool,
     /// Leave nothing of it in the repository: rewrite every container in which anything is dead, not only those of

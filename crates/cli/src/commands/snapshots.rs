@@ -24,7 +24,7 @@ pub(crate) struct SnapshotsArgs {
     ids: Vec<String>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Only the last N of each host and paths
+    /// Only the last N of each series, host and paths
     #[arg(long, value_name = "N")]
     latest: Option<usize>,
     /// Group by host, paths, tags or series, separated by commas
@@ -107,9 +107,9 @@ fn wanted(
     find_all(repository, &arguments.ids, &filter, context.output)
 }
 
-/// The last `number` of each host and paths, in the order they came in.
+/// The last `number` of each series, host and paths, in the order they came in.
 fn latest(views: Vec<SnapshotView>, number: usize) -> Vec<SnapshotView> {
-    let groups = group(views.clone(), &[GroupKey::Host, GroupKey::Paths]);
+    let groups = group(views.clone(), &[GroupKey::Series, GroupKey::Host, GroupKey::Paths]);
     let last = |group: &Group| {
         let skip = group.snapshots.len().saturating_sub(number);
         let ordered = newest_last(group.snapshots.clone(), environment::now());
@@ -141,8 +141,9 @@ mod tests {
     fn the_latest_of_each_group_stay_in_order() {
         let mut other = view(3, &[], None);
         other.snapshot.host = "other".into();
-        let views = vec![view(1, &[], None), other, view(2, &[], None), view(4, &[], None)];
+        let named = view(5, &[], Some("named"));
+        let views = vec![view(1, &[], None), other, view(2, &[], None), named, view(4, &[], None)];
         let ids: Vec<_> = latest(views, 1).iter().map(|view| view.snapshot.id.0[0]).collect();
-        assert_eq!(ids, [3, 4]);
+        assert_eq!(ids, [3, 5, 4]);
     }
 }

@@ -253,6 +253,28 @@ fn forgetting_returns_the_bytes_that_the_dry_run_states() {
 }
 
 #[test]
+fn rules_thin_each_series_by_itself_unless_groups_are_given() {
+    let sandbox = Sandbox::new();
+    for content in ["one", "two"] {
+        for series in ["pg-a", "pg-b"] {
+            ran_with_input(sandbox.silt().args(["backup", "--stdin", "--series", series]), content.as_bytes()).ok();
+        }
+    }
+    let counts = |more: &[&str]| {
+        let dry = sandbox.run(&[&["forget", "--keep-last", "1", "--dry-run", "--json"], more].concat()).ok().json();
+        let count = |group: &Value, part: &str| group[part].as_array().expect("snapshots").len();
+        let groups = dry.as_array().expect("groups").iter();
+        groups.map(|group| [count(group, "keep"), count(group, "remove")]).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(&[]), [[1, 1], [1, 1]]);
+    assert_eq!(counts(&["--group-by", "host,paths", "--unsafe-allow-remove-all"]), [[1, 3]]);
+    let told = sandbox.run(&["forget", "--keep-last", "1", "--dry-run"]).ok().stdout;
+    assert!(told.contains("series [pg-a]):") && told.contains("series [pg-b]):"), "{told}");
+    let latest = sandbox.run(&["snapshots", "--latest", "1", "--json"]).ok().json();
+    assert_eq!(latest.as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn forget_refuses_what_would_lose_everything() {
     let sandbox = Sandbox::new();
     sandbox.write("a", "one");
@@ -325,6 +347,9 @@ fn places_come_from_options_files_and_variables() {
     ran(silt().args(["-r", &repository, "--repository-file", "place", "snapshots"])).exits(1);
     let unknown = ran(silt().args(["-r", "rest:http://host/", "snapshots"])).exits(1);
     assert!(unknown.stderr.contains("does not reach 'rest:'"), "{}", unknown.stderr);
+    let of_ssh = ran(silt().args(["init", "me@server:/backups/repo"])).exits(1);
+    assert!(of_ssh.stderr.contains("sftp:me@server:/backups/repo"), "{}", of_ssh.stderr);
+    assert!(!sandbox.path("me@server:").exists(), "no folder of that name is made");
     let wrong = ran(silt().args(["init", "s3:host"])).exits(1);
     assert!(wrong.stderr.contains("s3:https://host/bucket/prefix"), "{}", wrong.stderr);
 }

@@ -37,10 +37,31 @@ fn a_wrong_password_is_exit_12() {
 #[test]
 fn an_empty_password_needs_to_be_meant() {
     let sandbox = Sandbox::bare();
-    ran_with_input(sandbox.silt_without_password().arg("init"), b"\n").exits(1);
+    let refused = ran_with_input(sandbox.silt_without_password().arg("init"), b"\n").exits(1);
+    assert!(refused.stderr.contains("of a new repository"), "{}", refused.stderr);
     ran(sandbox.silt_without_password().args(["init", "--insecure-no-password"])).ok();
     ran(sandbox.silt_without_password().args(["snapshots", "--insecure-no-password"])).ok();
     sandbox.run(&["snapshots"]).exits(12);
+    let refused = ran_with_input(sandbox.silt_without_password().arg("snapshots"), b"\n").exits(1);
+    assert!(refused.stderr.contains("SILT_PASSWORD gives one, --insecure-no-password allows it"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_empty_password_is_told_with_whose_it_is_and_the_option_for_it() {
+    let sandbox = Sandbox::new();
+    let other = sandbox.path("other").display().to_string();
+    sandbox.run(&["init", "-q", &other]).ok();
+    let repository = sandbox.repository().display().to_string();
+    let copy = sandbox.run(&["-r", &other, "copy", "--from-repo", &repository]).exits(1).stderr;
+    assert!(copy.contains("of the source repository") && copy.contains("SILT_FROM_PASSWORD gives one"), "{copy}");
+    assert!(copy.contains(" --from-insecure-no-password allows it"), "{copy}");
+    std::fs::write(sandbox.path("empty"), "").expect("written");
+    for command in [&["key", "add"][..], &["key", "passwd"], &["key", "add", "--new-password-file", "empty"]] {
+        let told = sandbox.run(command).exits(1).stderr;
+        assert!(told.contains("of a new key") && told.contains(" --new-insecure-no-password allows it"), "{told}");
+    }
+    let no_key_file = sandbox.run(&["key", "add", "--key-file", "empty"]).exits(1).stderr;
+    assert!(no_key_file.contains("is no key file"), "{no_key_file}");
 }
 
 #[test]

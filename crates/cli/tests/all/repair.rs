@@ -52,6 +52,10 @@ fn snapshots_come_back_with_their_tags_and_restore() {
     assert_eq!(content(restored), "2");
     let again = sandbox.run(&["repair"]).ok();
     assert!(again.stdout.contains("nothing to repair"), "{}", again.stdout);
+    for more in [&[][..], &["--dry-run"], &["--yes"]] {
+        let summary = sandbox.run(&[&["repair", "--json"], more].concat()).ok().message("summary");
+        assert_eq!((&summary["series_repaired"], &summary["snapshots_found"]), (&0.into(), &0.into()), "{more:?}");
+    }
 }
 
 #[test]

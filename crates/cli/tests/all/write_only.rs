@@ -83,9 +83,24 @@ fn what_reads_ends_with_exit_15_and_says_why() {
             refused.stderr
         );
     }
+    let webdav = client(&sandbox, &["serve", "webdav", "--listen", "127.0.0.1:0"]).exits(15);
+    assert!(webdav.stderr.contains("and read none"), "{}", webdav.stderr);
     let elsewhere = client(&sandbox, &["backup", "--series", "other", &sandbox.source()]).exits(1);
     assert!(elsewhere.stderr.contains("laptop"), "{}", elsewhere.stderr);
     assert!(!sandbox.path("restored").exists());
+}
+
+#[test]
+fn a_mistyped_id_is_no_lost_history() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a", noise(1, 100_000));
+    sandbox.backup(&["--series", "of another"]);
+    add_key(&sandbox, &["--series", "laptop"]).ok();
+    backup(&sandbox);
+    for wanted in ["00000000", "latest~9"] {
+        let absent = client(&sandbox, &["snapshots", wanted]).exits(1);
+        assert!(absent.stderr.contains(wanted), "{}", absent.stderr);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! JSON of `repair`: a message of type `object` for each object kept twice of which a place is damaged, one of type
-//! `plan` for each series in which something is wrong, and after `--yes` one of type `summary`.
+//! `plan` for each series in which something is wrong; and after `--yes`, or where nothing is wrong, one of type
+//! `summary`.
 
 use crate::render::Path;
 use serde::Serialize;
