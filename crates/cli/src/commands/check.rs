@@ -220,7 +220,7 @@ fn advice(findings: &[Finding]) -> Vec<String> {
             Help::AcceptRollback => format!("{count} series are gone: {command} goes on without them"),
             Help::NewerProgram => format!("{command} reads {count} of these; nothing is known to be wrong with them"),
             Help::LookAfterPlace => format!(
-                "look after the place first, and run '{command}' again: what {count} of these are about is not given out"
+                "look after the place, and run '{command}' again: what {count} of these are about is not given out"
             ),
             Help::NewSeries => {
                 format!("'{command} NAME' begins a new series beside one that contradicts itself; {count} of these")

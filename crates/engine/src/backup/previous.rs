@@ -20,8 +20,8 @@ pub(crate) fn last_whole(manifest: &Manifest) -> Option<&Snapshot> {
     manifest.snapshots().iter().rev().find(|snapshot| !snapshot.partial)
 }
 
-/// The latest of those that users see: neither a checkpoint nor marked as deleted. What was brought along from elsewhere
-/// may be older than what was stored before it.
+/// The latest of those that users see: neither a checkpoint nor marked as deleted. What was brought along from
+/// elsewhere may be older than what was stored before it.
 pub(super) fn latest_live(manifest: &Manifest) -> Option<&Snapshot> {
     let live = manifest.snapshots().iter().filter(|snapshot| !snapshot.partial && snapshot.deleted.is_none());
     live.max_by_key(|snapshot| snapshot.dated())

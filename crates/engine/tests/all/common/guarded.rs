@@ -16,8 +16,8 @@ pub fn read_only(disk: SimulatedDisk) -> Interposed<SimulatedDisk> {
     })
 }
 
-/// A disk that refuses to create objects of one kind after so many: renewals, as for a holder that sleeps or is cut off,
-/// or loans.
+/// A disk that refuses to create objects of one kind after so many: renewals, as for a holder that sleeps or is cut
+/// off, or loans.
 pub fn refusing_after(objects: u32, kind: NameKind, disk: SimulatedDisk) -> Interposed<SimulatedDisk> {
     let left = AtomicU32::new(objects);
     Interposed::new(disk, move |call| match call {
