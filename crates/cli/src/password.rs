@@ -31,7 +31,7 @@ pub(crate) enum Whose {
 }
 
 impl Whose {
-    /// What it opens, for errors.
+    /// Name of what it opens, for errors.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Repository => "the repository",

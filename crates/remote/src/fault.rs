@@ -11,7 +11,7 @@ const UNTRUSTED: &str = "invalid peer certificate";
 /// The code by which S3 says, with status 400, that the body of a request did not come in time.
 const BODY_LATE: &str = "RequestTimeout";
 
-/// What is done where a bucket is not in the region that was asked.
+/// Advice where a bucket is not in the region that was asked.
 const OTHER_REGION: &str =
     "the bucket lies in another region: name that in the address, or set AWS_REGION or AWS_DEFAULT_REGION to it";
 
@@ -28,7 +28,7 @@ pub(crate) enum Fault {
     Denied(String),
     /// The place has no room.
     Full(String),
-    /// What holds the objects does not give this one back; others are not concerned.
+    /// The medium behind the place does not give this object back; others are not concerned.
     Unreadable(String),
     /// The request is wrong as it is: trying again does not help.
     Wrong(String),

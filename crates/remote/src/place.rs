@@ -53,7 +53,7 @@ pub enum Service {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// What stands before the first colon is no scheme that is known, and the address is no path either.
+    /// The word before the first colon is no scheme that is known, and the address is no path either.
     #[error(
         "{address}: this version does not reach '{scheme}:'; it knows folders, s3:, gs:, az:, sftp:, silt: and \
          rclone:{advice}; a folder whose name has a colon is ./NAME or local:NAME"
@@ -63,7 +63,7 @@ pub enum PlaceError {
         address: String,
         /// Its scheme.
         scheme: String,
-        /// What may be meant, after a semicolon; may be empty.
+        /// Guess at what is meant, after a semicolon; may be empty.
         advice: String,
     },
     /// The address is incomplete or wrong.

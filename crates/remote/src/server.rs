@@ -175,7 +175,7 @@ impl Server {
 /// Splits `host:folder`, where the host may be an IPv6 address in brackets, with the name of an interface after `%`.
 ///
 /// # Errors
-/// What is wrong.
+/// Reason why the address is refused.
 fn host_and_folder(rest: &str) -> Result<(&str, &str), &'static str> {
     let Some(rest) = rest.strip_prefix('[') else { return rest.split_once(':').ok_or("no ':' ends its host") };
     let (host, folder) = rest.split_once("]:").ok_or("no ']:' ends its host")?;

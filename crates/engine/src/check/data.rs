@@ -43,7 +43,7 @@ struct CheckVisitor<'c> {
     unread: Mutex<HashSet<usize>>,
     /// Regions that are sound and cannot be decoded.
     dependent: Mutex<Vec<(Address, Arc<StoreError>)>>,
-    /// What ends the check and is no damage: the place is away, or refuses.
+    /// Error that ends the check and is no damage: the place is away, or refuses.
     failure: OnceLock<Arc<StoreError>>,
     containers_read: AtomicU64,
     bytes_read: AtomicU64,
@@ -350,7 +350,7 @@ impl DecodeVisitor for CheckVisitor<'_> {
     }
 }
 
-/// The same error once more, for another owner.
+/// Returns an error that says what this one says, for another owner.
 fn told_again(error: &StoreError) -> StoreError {
     let again = match error {
         StoreError::Shared(error) => return StoreError::Shared(error.clone()),

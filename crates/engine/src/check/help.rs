@@ -33,6 +33,7 @@ impl Help {
             error if error.is_of_newer_format() => Self::NewerProgram,
             error if error.is_contradiction_of_place() => Self::LookAfterPlace,
             StoreError::UnreadableSeries { source, .. } if !source.is_damage() => Self::LookAfterPlace,
+            error if !error.is_damage() => Self::LookAfterPlace,
             _ => Self::Repair,
         }
     }

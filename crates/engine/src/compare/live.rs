@@ -146,7 +146,7 @@ impl Met {
 /// The part of the sources, about the current entry, of which not all was seen.
 enum Unknown {
     Nothing,
-    /// What is at this path and beneath it.
+    /// Everything at this path and beneath it.
     At(EntryPath),
     All,
 }

@@ -46,7 +46,7 @@ impl Scene {
         self.target.path().join(name)
     }
 
-    /// What is in the target, the folder itself apart.
+    /// Entries of the target, the folder itself apart.
     fn found(&self) -> tree::Tree {
         let mut found = tree::read(self.target.path());
         found.remove(&b""[..]);
@@ -158,7 +158,7 @@ fn a_file_with_the_name_of_a_draft_is_restored_and_what_a_killed_restore_left_go
     }
 }
 
-/// What such a file holds stays, too, where files that are there are kept.
+/// Content of such a file stays, too, where files that are there are kept.
 #[test]
 fn a_kept_file_with_the_name_of_a_draft_is_not_swept() {
     let name = format!("{DRAFT_PREFIX}0123456789abcdef-d1");

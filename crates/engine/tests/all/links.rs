@@ -1,4 +1,4 @@
-//! What a source names twice: files with several names, devices whose numbers change, sources inside others; and files
+//! Sources that name a thing twice: files with several names, devices whose numbers change, sources inside others; and files
 //! that another program holds, or that say they are empty and are not.
 //!
 //! Some of this needs mounts, which only root can make: as anybody else those tests pass over it.

@@ -267,7 +267,7 @@ fn a_borrower_that_goes_on_from_a_checkpoint_keeps_what_it_borrowed() {
     machines.assert_sound();
 }
 
-/// What is borrowed is alive in the lender for longer than it is needed there, and dies when that is found. The commit
+/// A borrowed chunk is alive in the lender for longer than it is needed there, and dies when that is found. The commit
 /// then keeps it, and the same run rewrites the container that it is in.
 #[test]
 fn what_others_have_borrowed_survives_the_rewriting_of_its_container() {

@@ -29,7 +29,7 @@ pub struct ContainerBuilder {
     index: Vec<u8>,
     /// Numbers of its chunks, and their lengths.
     chunks: Vec<(ChunkNumber, u32)>,
-    /// The same numbers.
+    /// Numbers of its chunks, to be looked up.
     numbers: RoaringTreemap,
     /// The number of bases of all its regions.
     bases: usize,

@@ -190,8 +190,8 @@ mod tests {
         StorageError::Refused { operation: "read", name: name.to_string(), location, reason }
     }
 
-    /// What is read of an object where every read fails, and how many are made. The failure is told by the number of
-    /// the read, from 0.
+    /// Reads an object of which every read fails; gives what is read, and how many reads are made. The failure is told
+    /// by the number of the read, from 0.
     fn read_where(failure: fn(u64, &ObjectName) -> StorageError) -> (Result<Vec<u8>, StorageError>, u64) {
         let reads = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&reads);

@@ -2,7 +2,7 @@
 //! and of two who do so at once the second sees what the first did: the slot one works with must still be listed, which
 //! keeps two holders from removing each other.
 //!
-//! What a record says stands, whatever befalls the files of slots afterwards: one that is not listed opens nothing.
+//! A record's word stands, whatever befalls the files of slots afterwards: one that is not listed opens nothing.
 //! That such a file is left is told beside the outcome, by the log at least; removing the key again clears it away.
 
 use super::{Access, Repository};

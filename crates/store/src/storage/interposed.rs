@@ -28,7 +28,7 @@ pub enum Call<'a> {
     RemoveUnfinished(SeriesId),
 }
 
-/// What becomes of a call.
+/// Outcome that a call is given.
 #[derive(Debug)]
 pub enum Fate {
     /// It is made.

@@ -279,7 +279,7 @@ fn lost_meanwhile<T>(work: impl FnOnce(&mut Repository, KeyId) -> Result<T, Stor
     (disk, two, told)
 }
 
-/// What is left to be done then is to delete files that open nothing any more.
+/// Nothing is left to be done then but to delete files that open nothing any more.
 #[test]
 fn a_change_that_stands_is_told_though_the_place_is_lost_right_after_it() {
     let opens = |disk: &SimulatedDisk| [b"one", b"two", b"new"].map(|password| open(disk, password).is_ok());

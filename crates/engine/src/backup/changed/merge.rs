@@ -109,7 +109,7 @@ impl Merge<'_, '_, '_> {
         Ok(())
     }
 
-    /// What the inode of an entry is in the previous catalog. A new name of an inode that had others is on a device of
+    /// Returns an entry's inode in the previous catalog. A new name of an inode that had others is on a device of
     /// which something else was met: at least the folder that it lies in.
     fn inode_before(&mut self, found: &ScanEntry) -> Option<Inode> {
         let (device, number) = inode_of(&found.metadata);
