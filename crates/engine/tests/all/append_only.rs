@@ -10,13 +10,13 @@ use siltstone_engine::repair::{self, RepairOptions};
 use siltstone_engine::{EngineError, Notice};
 use siltstone_store::StoreError;
 use siltstone_store::storage::{
-    Call, Capabilities, Damage, Fate, Interposed, Latency, Listing, ObjectName, Recorder, SimulatedDisk, Storage,
+    Call, Capabilities, Damage, Guarded, Latency, Listing, ObjectName, Outcome, Recorder, SimulatedDisk, Storage,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A disk as a client sees it that may only add objects of series. What it may not do must not even be tried.
-pub(crate) fn add_only(disk: SimulatedDisk) -> Interposed<SimulatedDisk> {
+pub(crate) fn add_only(disk: SimulatedDisk) -> Guarded<SimulatedDisk> {
     let distant = Capabilities::default().with_reserve(false).with_native_create(true);
     let capabilities = distant.with_latency(Latency::Network).with_deletes(false).with_amends(false);
     let judge = |call: Call<'_>| {
@@ -29,9 +29,9 @@ pub(crate) fn add_only(disk: SimulatedDisk) -> Interposed<SimulatedDisk> {
             }
             _ => {}
         }
-        Fate::Made
+        Outcome::Made
     };
-    Interposed::new(disk, judge).with_capabilities(capabilities)
+    Guarded::new(disk, judge).with_capabilities(capabilities)
 }
 
 /// A client that may only add, and whoever may do all, at the same disk and source.

@@ -5,7 +5,7 @@ use siltstone_engine::backup::{self, Source};
 use siltstone_engine::forget;
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotView};
 use siltstone_store::SeriesId;
-use siltstone_store::storage::{Call, Fate, Interposed, Listing, SimulatedRemote, StorageError};
+use siltstone_store::storage::{Call, Guarded, Listing, Outcome, SimulatedRemote, StorageError};
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::sync::{Arc, Condvar, Mutex};
@@ -27,16 +27,16 @@ impl Meeting {
         *self.met.lock().expect("a lock") = Some(BTreeSet::new());
     }
 
-    fn meet(&self, series: SeriesId) -> Fate {
+    fn meet(&self, series: SeriesId) -> Outcome {
         let mut met = self.met.lock().expect("a lock");
-        let Some(asked) = met.as_mut() else { return Fate::Made };
+        let Some(asked) = met.as_mut() else { return Outcome::Made };
         asked.insert(series);
         self.changed.notify_all();
         let is_alone = |met: &mut Option<BTreeSet<SeriesId>>| met.as_ref().is_some_and(|met| met.len() < SERIES);
         let is_over = self.changed.wait_timeout_while(met, PATIENCE, is_alone).expect("a lock").1.timed_out();
         let source = std::io::ErrorKind::TimedOut.into();
         let alone = || StorageError::Io { operation: "list", name: format!("series {series}, alone"), source };
-        if is_over { Fate::Refused(alone()) } else { Fate::Made }
+        if is_over { Outcome::Refused(alone()) } else { Outcome::Made }
     }
 }
 
@@ -44,9 +44,9 @@ impl Meeting {
 fn forgetting_and_its_dry_run_ask_for_several_series_at_once() {
     let meeting = Arc::new(Meeting::default());
     let met = Arc::clone(&meeting);
-    let place = Interposed::new(SimulatedRemote::new(), move |call| match call {
+    let place = Guarded::new(SimulatedRemote::new(), move |call| match call {
         Call::List(Listing::Manifests(series)) => met.meet(series),
-        _ => Fate::Made,
+        _ => Outcome::Made,
     });
     let sandbox = Sandbox::on(Arc::new(place));
     for version in 0..2 {

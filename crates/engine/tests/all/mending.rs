@@ -13,7 +13,7 @@ use siltstone_store::container::{ContainerKind, ContainerRecord};
 use siltstone_store::keys::{Argon2Cost, OpenOptions};
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{
-    Call, Damage, Fate, Interposed, Listing, ObjectName, Original, SimulatedDisk, Storage, StorageError,
+    Call, Damage, Guarded, Listing, ObjectName, Original, Outcome, SimulatedDisk, Storage, StorageError,
 };
 use siltstone_store::{SeriesId, SnapshotId, StoreError};
 use std::collections::BTreeMap;
@@ -340,9 +340,9 @@ fn withholding(
     places: Vec<ObjectName>,
     reason: fn(&ObjectName) -> StorageError,
 ) -> Arc<dyn Storage> {
-    Arc::new(Interposed::new(disk.clone(), move |call| match call {
-        Call::Read(name) if places.contains(name) => Fate::Refused(reason(name)),
-        _ => Fate::Made,
+    Arc::new(Guarded::new(disk.clone(), move |call| match call {
+        Call::Read(name) if places.contains(name) => Outcome::Refused(reason(name)),
+        _ => Outcome::Made,
     }))
 }
 

@@ -10,21 +10,21 @@ use siltstone_engine::{browse, maintain, restore, stats};
 use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
 use siltstone_store::repository::Repository;
-use siltstone_store::storage::{Call, Damage, Deed, Fate, Interposed, Listing, ObjectName, SimulatedDisk, Storage};
+use siltstone_store::storage::{Action, Call, Damage, Guarded, Listing, ObjectName, Outcome, SimulatedDisk, Storage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Something that happens meanwhile.
 type Act = Box<dyn FnOnce() + Send>;
 
-/// A disk each look at a container of which is a step to the deed.
-fn before_each_look(disk: SimulatedDisk, deed: &Arc<Deed>) -> Arc<dyn Storage> {
-    let deed = Arc::clone(deed);
-    Arc::new(Interposed::new(disk, move |call| {
+/// A disk each look at a container of which is a step towards the action.
+fn before_each_look(disk: SimulatedDisk, action: &Arc<Action>) -> Arc<dyn Storage> {
+    let action = Arc::clone(action);
+    Arc::new(Guarded::new(disk, move |call| {
         if matches!(call, Call::Read(ObjectName::Container(..))) {
-            deed.step();
+            action.step();
         }
-        Fate::Made
+        Outcome::Made
     }))
 }
 
@@ -72,10 +72,10 @@ fn beside_a_forget(reader: impl Fn(&Repository, &Sandbox, SnapshotId)) {
 fn beside(sound: &SimulatedDisk, act_on: &dyn Fn(SimulatedDisk) -> Act, reader: impl Fn(&Repository)) {
     for nth in 0..1000 {
         let disk = sound.crash(SimulatedDisk::ALL_REACHED);
-        let deed = Deed::at(nth, act_on(disk.clone()));
-        let repository = Repository::open(before_each_look(disk, &deed), common::PASSWORD).expect("it opens");
+        let action = Action::at(nth, act_on(disk.clone()));
+        let repository = Repository::open(before_each_look(disk, &action), common::PASSWORD).expect("it opens");
         reader(&repository);
-        if !deed.is_done() {
+        if !action.is_done() {
             assert!(nth > 0, "the reader looks at containers");
             return;
         }

@@ -9,7 +9,7 @@ use siltstone_engine::{EngineError, Observer};
 use siltstone_store::config::Config;
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::storage::{Call, Damage, Fate, Interposed, ObjectName, SimulatedDisk, StorageError};
+use siltstone_store::storage::{Call, Damage, Guarded, ObjectName, Outcome, SimulatedDisk, StorageError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -148,14 +148,14 @@ fn refused(name: &ObjectName) -> StorageError {
 }
 
 /// A disk that gives data back so many times, and then fails.
-fn failing_after(reads: u64, disk: SimulatedDisk, failure: Failure) -> Interposed<SimulatedDisk> {
+fn failing_after(reads: u64, disk: SimulatedDisk, failure: Failure) -> Guarded<SimulatedDisk> {
     let left = AtomicU64::new(reads);
-    Interposed::new(disk, move |call| match call {
+    Guarded::new(disk, move |call| match call {
         Call::Read(name @ ObjectName::Container(ContainerKind::Data, ..)) => {
             let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-            if left.is_ok() { Fate::Made } else { Fate::Refused(failure(name)) }
+            if left.is_ok() { Outcome::Made } else { Outcome::Refused(failure(name)) }
         }
-        _ => Fate::Made,
+        _ => Outcome::Made,
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::common::{SILENCE, Served};
 use siltstone_serve::{Right, SeriesScope, ServeError, ServeOptions, Server, Tokens};
 use siltstone_store::storage::conformance::{container, exists};
-use siltstone_store::storage::{Call, Fate, Interposed, KEY_SLOT_BYTES_MAX, SimulatedDisk, Storage};
+use siltstone_store::storage::{Call, Guarded, KEY_SLOT_BYTES_MAX, Outcome, SimulatedDisk, Storage};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
@@ -153,14 +153,14 @@ fn a_read_that_goes_on_when_its_client_hung_up_keeps_its_room() {
     let (reached, reading) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let first = Mutex::new(Some((reached, released)));
-    let storage = Interposed::new(disk, move |call| {
+    let storage = Guarded::new(disk, move |call| {
         let taken = if matches!(call, Call::Read(_)) { first.lock().unwrap().take() } else { None };
         if let Some((reached, released)) = taken {
             reached.send(()).unwrap();
             // It ends when the other end goes.
             let _ = released.recv();
         }
-        Fate::Made
+        Outcome::Made
     });
     let tokens: [(&str, SeriesScope, &[Right]); 1] = [("all", SeriesScope::All, &Right::ALL)];
     let served = Served::over(Arc::new(storage), false, &tokens, |options| {

@@ -6,7 +6,7 @@ use siltstone_store::storage::conformance::{
     OTHER_SERIES, SERIES, container, exists, foreign_container, key, manifest,
 };
 use siltstone_store::storage::{
-    Call, Fate, Interposed, Listing, ObjectName, SimulatedDisk, SimulatedRemote, Storage, StorageError,
+    Call, Guarded, Listing, ObjectName, Outcome, SimulatedDisk, SimulatedRemote, Storage, StorageError,
 };
 use siltstone_store::{LoanId, RenewalId, SeriesId};
 use std::io;
@@ -136,12 +136,12 @@ fn clients_keep_a_reserve_where_the_place_behind_the_server_runs_full() {
 fn what_the_disk_behind_the_server_does_not_give_back_is_told_as_such_and_asked_for_once() {
     let asked = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&asked);
-    let disk = Interposed::new(SimulatedDisk::new(), move |call| match call {
+    let disk = Guarded::new(SimulatedDisk::new(), move |call| match call {
         Call::Read(name) => {
             counted.fetch_add(1, Ordering::Relaxed);
-            Fate::Refused(StorageError::Unreadable { name: *name, source: io::Error::other("a bad sector") })
+            Outcome::Refused(StorageError::Unreadable { name: *name, source: io::Error::other("a bad sector") })
         }
-        _ => Fate::Made,
+        _ => Outcome::Made,
     });
     let served = Served::over(Arc::new(disk), false, &[("reader", SeriesScope::All, &[Right::Read])], |it| it);
     let error = served.client("reader").read(&container(1), 10).unwrap_err();

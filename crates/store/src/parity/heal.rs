@@ -162,7 +162,7 @@ impl Healer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::{Call, Fate, Interposed, SimulatedDisk};
+    use crate::storage::{Call, Guarded, Outcome, SimulatedDisk};
     use std::io;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -195,9 +195,9 @@ mod tests {
     fn read_where(failure: fn(u64, &ObjectName) -> StorageError) -> (Result<Vec<u8>, StorageError>, u64) {
         let reads = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&reads);
-        let storage = Interposed::new(SimulatedDisk::new(), move |call| match call {
-            Call::Read(name) => Fate::Refused(failure(counted.fetch_add(1, Ordering::Relaxed), name)),
-            _ => Fate::Made,
+        let storage = Guarded::new(SimulatedDisk::new(), move |call| match call {
+            Call::Read(name) => Outcome::Refused(failure(counted.fetch_add(1, Ordering::Relaxed), name)),
+            _ => Outcome::Made,
         });
         let read = read_what_is_left(&storage, &NAME, BYTES);
         (read, reads.load(Ordering::Relaxed))

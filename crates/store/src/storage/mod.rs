@@ -18,8 +18,8 @@ mod capabilities;
 pub mod conformance;
 mod disk;
 mod error;
+mod guarded;
 mod health;
-mod interposed;
 mod name;
 mod prefetch;
 mod recorder;
@@ -35,8 +35,8 @@ pub use cached::{CACHE_BYTES_DEFAULT, Cached};
 pub use capabilities::{Capabilities, Latency};
 pub use disk::Disk;
 pub use error::StorageError;
+pub use guarded::{Action, Call, Guarded, Outcome};
 pub use health::WriteHealth;
-pub use interposed::{Call, Deed, Fate, Interposed};
 pub use name::{
     CONFIG_BYTES_MAX, KEY_SLOT_BYTES_MAX, Listing, MANIFEST_BYTES_MAX, ObjectMeta, ObjectName, Original,
     RESERVE_MANIFESTS, Replaced, TEMPORARIES,

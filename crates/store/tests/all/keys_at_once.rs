@@ -6,7 +6,7 @@ use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter};
 use siltstone_store::storage::{
-    Call, Deed, Fate, Interposed, Listing, ObjectName, Original, SimulatedDisk, Storage, StorageError,
+    Action, Call, Guarded, Listing, ObjectName, Original, Outcome, SimulatedDisk, Storage, StorageError,
 };
 use siltstone_store::{KeyId, SeriesId, StoreError, Time};
 use std::fmt;
@@ -14,12 +14,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A disk each call of which is a step to the deed.
-fn before_each_call(disk: &SimulatedDisk, deed: &Arc<Deed>) -> Arc<dyn Storage> {
-    let deed = Arc::clone(deed);
-    Arc::new(Interposed::new(disk.clone(), move |_| {
-        deed.step();
-        Fate::Made
+/// A disk each call of which is a step towards the action.
+fn before_each_call(disk: &SimulatedDisk, action: &Arc<Action>) -> Arc<dyn Storage> {
+    let action = Arc::clone(action);
+    Arc::new(Guarded::new(disk.clone(), move |_| {
+        action.step();
+        Outcome::Made
     }))
 }
 
@@ -49,9 +49,9 @@ fn at_every_call<A, B>(
         let (disk, one, two) = prepare();
         let outcome = Arc::new(Mutex::new(None));
         let (told, act, other) = (Arc::clone(&outcome), second.clone(), disk.another_process());
-        let deed = Deed::at(nth, move || *told.lock().expect("sound") = Some(act(other, one, two)));
-        let result = first(before_each_call(&disk, &deed), one, two);
-        if !deed.is_done() {
+        let action = Action::at(nth, move || *told.lock().expect("sound") = Some(act(other, one, two)));
+        let result = first(before_each_call(&disk, &action), one, two);
+        if !action.is_done() {
             assert!(nth > 8, "{nth} calls only");
             return;
         }
@@ -263,11 +263,11 @@ fn silence() -> StorageError {
 /// A disk that is lost for good once a record is written, before its copy.
 fn lost_after_the_record(disk: &SimulatedDisk) -> Arc<dyn Storage> {
     let is_lost = AtomicBool::new(false);
-    Arc::new(Interposed::new(disk.clone(), move |call| {
+    Arc::new(Guarded::new(disk.clone(), move |call| {
         if matches!(call, Call::Create(ObjectName::Copy(Original::Config(_)))) {
             is_lost.store(true, Ordering::SeqCst);
         }
-        if is_lost.load(Ordering::SeqCst) { Fate::Refused(silence()) } else { Fate::Made }
+        if is_lost.load(Ordering::SeqCst) { Outcome::Refused(silence()) } else { Outcome::Made }
     }))
 }
 
@@ -309,9 +309,9 @@ fn a_change_that_stands_is_told_though_the_place_is_lost_right_after_it() {
 #[test]
 fn that_a_slot_that_does_not_count_cannot_be_cleared_away_is_an_error() {
     let (disk, two, ()) = lost_meanwhile(|repository, two| repository.remove_key(two));
-    let keeps_all = Interposed::new(disk.clone(), |call| match call {
-        Call::Delete(_) => Fate::Refused(silence()),
-        _ => Fate::Made,
+    let keeps_all = Guarded::new(disk.clone(), |call| match call {
+        Call::Delete(_) => Outcome::Refused(silence()),
+        _ => Outcome::Made,
     });
     let repository = Repository::open(Arc::new(keeps_all), b"one").expect("it opens");
     repository.remove_key(two).expect_err("its file is there");
@@ -326,9 +326,9 @@ fn that_the_file_of_a_write_only_key_cannot_be_deleted_is_an_error() {
     let series = SeriesWriter::acquire(&repository, &LeaseRequest::new("home", holder(1), "backup")).expect("a lease");
     series.abandon(Time::default()).expect("an end");
     let id = repository.add_write_only_key("home", b"client", &label(), Argon2Cost::TEST).expect("a key");
-    let keeps_all = Interposed::new(disk.clone(), |call| match call {
-        Call::Delete(_) => Fate::Refused(silence()),
-        _ => Fate::Made,
+    let keeps_all = Guarded::new(disk.clone(), |call| match call {
+        Call::Delete(_) => Outcome::Refused(silence()),
+        _ => Outcome::Made,
     });
     let keeper = Repository::open(Arc::new(keeps_all), b"one").expect("it opens");
     keeper.remove_key(id).expect_err("its file is there");

@@ -4,7 +4,7 @@ use crate::common::{holder, init, open};
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter};
-use siltstone_store::storage::{Call, Deed, Disk, Fate, Interposed, Listing, SimulatedDisk};
+use siltstone_store::storage::{Action, Call, Disk, Guarded, Listing, Outcome, SimulatedDisk};
 use siltstone_store::{StoreError, Time, container};
 use std::sync::{Arc, Barrier};
 
@@ -39,14 +39,14 @@ fn a_writer_that_began_meanwhile_is_not_taken_for_a_lost_manifest() {
     let disk = SimulatedDisk::new();
     let first = init(Arc::new(disk.clone()));
     let begin = move || put_container(&first, &acquire(&first, 1).expect("the lease is free"));
-    let deed = Deed::at(0, begin);
-    let interposed = Interposed::new(disk, move |call| {
+    let action = Action::at(0, begin);
+    let guarded = Guarded::new(disk, move |call| {
         if matches!(call, Call::List(Listing::Containers(..))) {
-            deed.step();
+            action.step();
         }
-        Fate::Made
+        Outcome::Made
     });
-    let second = open(Arc::new(interposed));
+    let second = open(Arc::new(guarded));
     match acquire(&second, 2) {
         Err(StoreError::LeaseHeld { holder, .. }) => assert!(holder.contains("process 1"), "{holder}"),
         other => panic!("{other:?}"),

@@ -5,17 +5,17 @@ use crate::common::{holder, init, open};
 use siltstone_store::manifest::BorrowedRun;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter, claimed_chunks, newest_manifest};
-use siltstone_store::storage::{Call, Fate, Interposed, ObjectName, Original, SimulatedDisk, Storage, StorageError};
+use siltstone_store::storage::{Call, Guarded, ObjectName, Original, Outcome, SimulatedDisk, Storage, StorageError};
 use siltstone_store::{ChunkNumber, ChunkRun, StoreError, Time};
 use std::sync::Arc;
 
 /// A disk that has no manifest for those who read.
-fn contradicting(disk: &SimulatedDisk) -> Interposed<SimulatedDisk> {
-    Interposed::new(disk.clone(), |call| match call {
+fn contradicting(disk: &SimulatedDisk) -> Guarded<SimulatedDisk> {
+    Guarded::new(disk.clone(), |call| match call {
         Call::Read(name @ (ObjectName::Manifest(..) | ObjectName::Copy(Original::Manifest(..)))) => {
-            Fate::Refused(StorageError::NotFound { name: *name })
+            Outcome::Refused(StorageError::NotFound { name: *name })
         }
-        _ => Fate::Made,
+        _ => Outcome::Made,
     })
 }
 
@@ -53,19 +53,19 @@ fn a_loan_that_is_listed_and_missing_is_not_taken_for_given_back() {
     let claimed = |repository: &Repository| claimed_chunks(repository, lender.series());
     assert_eq!(claimed(&repository).expect("loans").iter().collect::<Vec<_>>(), [5, 6, 7]);
 
-    let denying = Interposed::new(disk.clone(), |call| match call {
-        Call::Read(name @ ObjectName::Loan(..)) => Fate::Refused(StorageError::NotFound { name: *name }),
-        _ => Fate::Made,
+    let denying = Guarded::new(disk.clone(), |call| match call {
+        Call::Read(name @ ObjectName::Loan(..)) => Outcome::Refused(StorageError::NotFound { name: *name }),
+        _ => Outcome::Made,
     });
     let error = claimed(&open(Arc::new(denying))).expect_err("nobody knows what is claimed");
     assert!(matches!(error, StoreError::ListedAndMissing { .. }), "{error}");
 
     // One that goes between the list and the read was given back.
-    let going = Interposed::new(disk.clone(), move |call| {
+    let going = Guarded::new(disk.clone(), move |call| {
         if let Call::Read(name @ ObjectName::Loan(..)) = call {
             disk.delete(name).expect("deleted");
         }
-        Fate::Made
+        Outcome::Made
     });
     assert!(claimed(&open(Arc::new(going))).expect("loans").is_empty());
 }

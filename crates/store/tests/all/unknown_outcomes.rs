@@ -6,7 +6,7 @@ use siltstone_store::keys::{Argon2Cost, KeyLabel};
 use siltstone_store::manifest::LeaseHolder;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter, newest_manifest};
-use siltstone_store::storage::{Call, Fate, Interposed, Listing, SimulatedRemote, Storage, StorageError};
+use siltstone_store::storage::{Call, Guarded, Listing, Outcome, SimulatedRemote, Storage, StorageError};
 use siltstone_store::{ChunkNumber, StoreError, Time};
 use std::io;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ const PASSWORD: &[u8] = b"password";
 const NEXT: ChunkNumber = ChunkNumber(77);
 
 /// A place that falls silent after so many requests. The last of them is done, and its answer is lost.
-fn falls_silent(place: &SimulatedRemote, left: &Arc<AtomicU64>) -> Interposed<SimulatedRemote> {
+fn falls_silent(place: &SimulatedRemote, left: &Arc<AtomicU64>) -> Guarded<SimulatedRemote> {
     let left = Arc::clone(left);
-    Interposed::new(place.clone(), move |call| {
+    Guarded::new(place.clone(), move |call| {
         if matches!(call, Call::Barrier | Call::RemoveUnfinished(_)) {
-            return Fate::Made;
+            return Outcome::Made;
         }
         let source = io::ErrorKind::TimedOut.into();
         let timeout = StorageError::Io { operation: "ask", name: "the place".into(), source };
         match left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
-            Ok(1) => Fate::AnswerLost(timeout),
-            Ok(_) => Fate::Made,
-            Err(_) => Fate::Refused(timeout),
+            Ok(1) => Outcome::AnswerLost(timeout),
+            Ok(_) => Outcome::Made,
+            Err(_) => Outcome::Refused(timeout),
         }
     })
 }

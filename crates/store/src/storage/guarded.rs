@@ -30,7 +30,7 @@ pub enum Call<'a> {
 
 /// Outcome that a call is given.
 #[derive(Debug)]
-pub enum Fate {
+pub enum Outcome {
     /// It is made.
     Made,
     /// It is not made; the caller is told this.
@@ -40,21 +40,21 @@ pub enum Fate {
 }
 
 /// A function that says what becomes of a call. It may do something else before.
-type Judge = dyn Fn(Call<'_>) -> Fate + Send + Sync;
+type Judge = dyn Fn(Call<'_>) -> Outcome + Send + Sync;
 
-/// A deed that is done once, between two calls of others.
-pub struct Deed {
+/// An action that is done once, between two calls of others.
+pub struct Action {
     calls_left: AtomicU64,
     act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-impl Deed {
-    /// Returns a deed to be done at the [step](Deed::step) of this number, from 0.
+impl Action {
+    /// Returns an action to be done at the [step](Action::step) of this number, from 0.
     pub fn at(nth: u64, act: impl FnOnce() + Send + 'static) -> Arc<Self> {
         Arc::new(Self { calls_left: AtomicU64::new(nth), act: Mutex::new(Some(Box::new(act))) })
     }
 
-    /// Counts a step. When it returns, the deed is done if this was its step.
+    /// Counts a step. When it returns, the action is done if this was its step.
     pub fn step(&self) {
         let left = self.calls_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         let act = if left.is_err() { self.act.lock().unwrap_or_else(PoisonError::into_inner).take() } else { None };
@@ -69,9 +69,9 @@ impl Deed {
     }
 }
 
-impl fmt::Debug for Deed {
+impl fmt::Debug for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Deed")
+        f.debug_struct("Action")
             .field("calls_left", &self.calls_left)
             .field("is_done", &self.is_done())
             .finish_non_exhaustive()
@@ -79,15 +79,15 @@ impl fmt::Debug for Deed {
 }
 
 /// A storage before which a function stands.
-pub struct Interposed<S> {
+pub struct Guarded<S> {
     storage: S,
     judge: Box<Judge>,
     capabilities: Option<Capabilities>,
 }
 
-impl<S: Storage> Interposed<S> {
+impl<S: Storage> Guarded<S> {
     /// Puts `judge` before `storage`.
-    pub fn new(storage: S, judge: impl Fn(Call<'_>) -> Fate + Send + Sync + 'static) -> Self {
+    pub fn new(storage: S, judge: impl Fn(Call<'_>) -> Outcome + Send + Sync + 'static) -> Self {
         Self { storage, judge: Box::new(judge), capabilities: None }
     }
 
@@ -99,20 +99,20 @@ impl<S: Storage> Interposed<S> {
 
     fn ask<T>(&self, call: Call<'_>, make: impl FnOnce(&S) -> Result<T, StorageError>) -> Result<T, StorageError> {
         match (self.judge)(call) {
-            Fate::Made => make(&self.storage),
-            Fate::Refused(error) => Err(error),
-            Fate::AnswerLost(error) => make(&self.storage).and(Err(error)),
+            Outcome::Made => make(&self.storage),
+            Outcome::Refused(error) => Err(error),
+            Outcome::AnswerLost(error) => make(&self.storage).and(Err(error)),
         }
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for Interposed<S> {
+impl<S: fmt::Debug> fmt::Debug for Guarded<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Interposed").field(&self.storage).finish()
+        f.debug_tuple("Guarded").field(&self.storage).finish()
     }
 }
 
-impl<S: Storage> Storage for Interposed<S> {
+impl<S: Storage> Storage for Guarded<S> {
     fn read(&self, name: &ObjectName, bytes_max: u64) -> Result<Vec<u8>, StorageError> {
         self.ask(Call::Read(name), |storage| storage.read(name, bytes_max))
     }
