@@ -53,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             (repository, stored)
         }
     };
-    let table = new_table();
+    let table = Table::new(["step", "source", "seconds", "MB/s", "repository afterwards"]);
     let mut demo = Demo { folder: folder.path(), source: &source, repository: &repository, stored: &stored, table };
 
     let first = demo.back_up("first")?;
@@ -68,10 +68,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!("\n{}", demo.table);
     println!("Both snapshots came back byte for byte: contents, modes, owners, times and links.");
     Ok(())
-}
-
-fn new_table() -> Table {
-    Table::new(["step", "source", "seconds", "MB/s", "repository afterwards"])
 }
 
 /// Copies everything of the checkout but what can be built again and what fuzzing found.

@@ -20,7 +20,6 @@ use siltstone_testbed::tree::Listing;
 use siltstone_testbed::trials;
 use siltstone_testbed::workspace::Build;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -215,15 +214,8 @@ impl Scene {
         let copy = tempfile::tempdir_in(&self.folder)?;
         let repository = self.repository.copied_to(&copy.path().join("copy"))?;
         let log = copy.path().join("calls");
-        let options: [OsString; 6] = [
-            "-f".into(),
-            "-qq".into(),
-            "-e".into(),
-            format!("trace={}", fault.calls).into(),
-            "-o".into(),
-            log.clone().into(),
-        ];
-        program::quietly(&mut under_strace(&self.command(operation, &repository)?, &options))?;
+        let trace = format!("trace={}", fault.calls);
+        program::quietly(&mut under_strace(&self.command(operation, &repository)?, &trace, &log))?;
         let made = fs::read_to_string(log)?;
         let mut by_thread: BTreeMap<&str, u64> = BTreeMap::new();
         for line in made.lines().filter(|line| !line.contains("resumed>")) {
@@ -236,9 +228,7 @@ impl Scene {
         let copy = tempfile::tempdir_in(&self.folder)?;
         let repository = self.repository.copied_to(&copy.path().join("copy"))?;
         let inject = format!("inject={}:{}:when={call}", fault.calls, fault.inject);
-        let options: [OsString; 6] =
-            ["-f".into(), "-qq".into(), "-e".into(), inject.into(), "-o".into(), "/dev/null".into()];
-        let mut command = under_strace(&self.command(operation, &repository)?, &options);
+        let mut command = under_strace(&self.command(operation, &repository)?, &inject, Path::new("/dev/null"));
         let ended = program::ended_within(&mut command, TIME_MAX)?;
         ensure!(!ended.overdue, "it did not end\n{}", ended.said);
         ensure!(!ended.said.contains("panicked"), "it panicked\n{}", ended.said);
@@ -317,10 +307,11 @@ impl Scene {
     }
 }
 
-/// Returns the command, run by strace.
-fn under_strace(command: &Command, options: &[OsString]) -> Command {
+/// Returns the command, run by strace with this expression, whose output goes to `log`.
+fn under_strace(command: &Command, expression: &str, log: &Path) -> Command {
     let mut strace = Command::new("strace");
-    strace.args(options).arg("--").arg(command.get_program()).args(command.get_args());
+    strace.args(["-f", "-qq", "-e", expression, "-o"]).arg(log);
+    strace.arg("--").arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => strace.env(name, value),

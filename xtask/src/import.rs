@@ -3,7 +3,7 @@
 //! by `silt`, and both are compared by rsync: content, owners, permissions, times, links, devices; of restic also
 //! attributes and access control lists, which borg's tar does not hold.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use siltstone_testbed::corpus::{self, Amount, Corpus};
 use siltstone_testbed::install;
@@ -18,8 +18,7 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::process::Command;
 use std::time::Duration;
 
 /// Versions taken of the corpus, the newest.
@@ -60,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         None => workspace::corpora()?.releases(Amount::Full)?,
     };
     let work = machine::scratch()?;
-    let source = Source::new(&work.path().join("source"));
+    let source = work.path().join("source");
     let silt = Tool::silt(build)?;
     let mut table =
         Table::new(["from", "snapshots", "source", "its repository", "of silt", "import s", "again s", "verify s"]);
@@ -76,29 +75,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The tree that is backed up.
-struct Source {
-    folder: PathBuf,
-}
-
-impl Source {
-    fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+/// Makes the tree that is backed up a version of the corpus, beside files with all that is odd about files.
+fn become_version(source: &Path, version: &Path, number: usize) -> Result<()> {
+    let (tree, odd) = (source.join("tree"), source.join("odd"));
+    fs::create_dir_all(&odd)?;
+    tree::make_equal(&tree, version)?;
+    if number == 0 {
+        make_odd(&odd)?;
     }
-
-    /// Makes it a version of the corpus, beside files with all that is odd about files.
-    fn become_version(&self, version: &Path, number: usize) -> Result<()> {
-        let (tree, odd) = (self.folder.join("tree"), self.folder.join("odd"));
-        fs::create_dir_all(&odd)?;
-        tree::make_equal(&tree, version)?;
-        if number == 0 {
-            make_odd(&odd)?;
-        }
-        fs::write(odd.join("number"), number.to_string())?;
-        let sparse = File::options().write(true).open(odd.join("sparse"))?;
-        sparse.write_all_at(format!("version {number}").as_bytes(), SPARSE_BYTES / 2)?;
-        Ok(())
-    }
+    fs::write(odd.join("number"), number.to_string())?;
+    let sparse = File::options().write(true).open(odd.join("sparse"))?;
+    sparse.write_all_at(format!("version {number}").as_bytes(), SPARSE_BYTES / 2)?;
+    Ok(())
 }
 
 /// Makes files of every kind, with all metadata that files have.
@@ -151,20 +139,20 @@ struct History {
 
 impl History {
     /// Lets a program back up each version.
-    fn kept(tool: &Tool, corpus: &Corpus, source: &Source, work: &Path) -> Result<Self> {
+    fn kept(tool: &Tool, corpus: &Corpus, source: &Path, work: &Path) -> Result<Self> {
         let repository = tool.init(&work.join(tool.name.text()))?;
         let (mut labels, mut source_bytes) = (Vec::new(), 0);
         let first = corpus.versions.len().saturating_sub(VERSIONS_MAX);
         for (number, version) in corpus.versions[first..].iter().enumerate() {
             eprintln!("{}: version {number}", tool.name.text());
-            source.become_version(version, number)?;
+            become_version(source, version, number)?;
             let label = format!("v{number:03}");
-            repository.backup(&source.folder, &label, Reading::Changed)?;
+            repository.backup(source, &label, Reading::Changed)?;
             labels.push(label);
-            source_bytes += Listing::of(&source.folder)?.bytes();
+            source_bytes += Listing::of(source)?.bytes();
         }
-        fs::remove_dir_all(&source.folder)?;
-        Ok(Self { repository, source: source.folder.clone(), labels, source_bytes })
+        fs::remove_dir_all(source)?;
+        Ok(Self { repository, source: source.to_owned(), labels, source_bytes })
     }
 
     /// Restores every version by the program that kept it and by `silt`, and has rsync compare them.
@@ -178,7 +166,8 @@ impl History {
             if compares == BORG_COMPARES {
                 rsync.args(["--modify-window", "1"]);
             }
-            let differences = program::quietly(rsync.arg(slashed(&there)).arg(slashed(&here)))?;
+            // With a slash at its end, a folder stands for what is in it.
+            let differences = program::quietly(rsync.arg(there.join("")).arg(here.join("")))?;
             ensure!(differences.is_empty(), "snapshot {label} differs:\n{differences}");
             fs::remove_dir_all(&theirs)?;
             fs::remove_dir_all(&ours)?;
@@ -207,7 +196,8 @@ fn from_restic(history: &History, silt: &Tool, silt_import: &Path, work: &Path) 
         command.arg("restic").args(more);
         command
     };
-    killed_after(&mut import(&[]), Duration::from_millis(1500))?;
+    // What one that was killed has done by then must be of use to the next.
+    program::ended_within(&mut import(&[]), Duration::from_millis(1500))?;
     let cost = program::measured(&mut import(&[]))?;
     let (again, said) = program::measured_saying(&mut import(&[]))?;
     let expected = format!("{} here already", history.labels.len());
@@ -229,9 +219,7 @@ fn expect_same_list(restic: &Repository, silt: &Repository) -> Result<()> {
         list.iter().map(facts).collect()
     };
     let (theirs, ours) = (listed(restic)?, listed(silt)?);
-    if theirs != ours {
-        bail!("the lists differ:\n{}\n\n{}", theirs.join("\n"), ours.join("\n"));
-    }
+    ensure!(theirs == ours, "the lists differ:\n{}\n\n{}", theirs.join("\n"), ours.join("\n"));
     Ok(())
 }
 
@@ -264,27 +252,9 @@ fn from_borg(history: &History, silt: &Tool, work: &Path) -> Result<Vec<String>>
 fn with_environment(program: &Path, repositories: &[&Repository]) -> Command {
     let mut command = Command::new(program);
     for repository in repositories {
-        for (name, value) in repository.command().get_envs() {
-            if let Some(value) = value {
-                command.env(name, value);
-            }
-        }
+        command.envs(repository.command().get_envs().filter_map(|(name, value)| Some((name, value?))));
     }
     command
-}
-
-/// Starts a program and kills it; what it has done by then must be of use to the next run.
-fn killed_after(command: &mut Command, time: Duration) -> Result<()> {
-    let mut child: Child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    thread::sleep(time);
-    child.kill()?;
-    child.wait()?;
-    Ok(())
-}
-
-/// A folder as rsync takes what is in it.
-fn slashed(folder: &Path) -> PathBuf {
-    folder.join("")
 }
 
 fn seconds(cost: Cost) -> String {

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use browser::Browser;
 use clap::Args;
 use serde_json::{Value, json};
+use siltstone_testbed::{install, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,7 @@ const VIEWS: [View; 5] = [
 ];
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let Some(program) = PROGRAMS.into_iter().find_map(found) else {
+    let Some(program) = PROGRAMS.into_iter().find_map(install::find) else {
         eprintln!(
             "SKIPPED: the report was NOT checked in a browser, because neither Chromium nor Chrome is on the PATH."
         );
@@ -75,25 +76,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     if let Some(pictures) = &options.pictures {
-        let paper = browser.call("Page.printToPDF", &json!({ "paperWidth": 8.27, "paperHeight": 11.69 }))?;
-        fs::write(pictures.join("print.pdf"), browser::bytes(&paper["data"])?)?;
+        let paper = json!({ "paperWidth": 8.27, "paperHeight": 11.69 });
+        fs::write(pictures.join("print.pdf"), browser.bytes("Page.printToPDF", &paper)?)?;
     }
     ensure!(wrong == 0, "{} has {wrong} faults in a browser", file.display());
     Ok(())
 }
 
-fn found(name: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| path.is_file())
-}
-
 fn made_up(folder: &Path) -> Result<PathBuf> {
     let file = folder.join("report.html");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = std::process::Command::new(cargo)
-        .args(["run", "--quiet", "--package", "siltstone-lab", "--example", "report", "--"])
-        .arg(&file)
-        .status()?;
-    ensure!(status.success(), "the made-up report could not be made");
+    let mut command = workspace::cargo();
+    command.args(["run", "--quiet", "--package", "siltstone-lab", "--example", "report", "--"]).arg(&file);
+    ensure!(command.status()?.success(), "the made-up report could not be made");
     Ok(file)
 }
 
@@ -107,10 +101,8 @@ fn looked_at(browser: &mut Browser, file: &Path, view: &View) -> Result<Vec<Stri
     browser.call("Emulation.setEmulatedMedia", &colours)?;
     browser.open(file)?;
     if view.is_unfolded {
-        browser.call(
-            "Runtime.evaluate",
-            &json!({ "expression": "document.querySelectorAll('details').forEach(one => one.open = true)" }),
-        )?;
+        let unfold = "document.querySelectorAll('details').forEach(one => one.open = true)";
+        browser.call("Runtime.evaluate", &json!({ "expression": unfold }))?;
     }
     let found = browser.call("Runtime.evaluate", &json!({ "expression": CHECK, "returnByValue": true }))?;
     let found =
@@ -132,9 +124,9 @@ fn pictured(browser: &mut Browser, view: &View, folder: &Path) -> Result<()> {
     while top < height {
         let part = PICTURE_HEIGHT_MAX.min(height - top);
         let clip = json!({ "x": 0, "y": top, "width": view.width, "height": part, "scale": 1 });
-        let picture =
-            browser.call("Page.captureScreenshot", &json!({ "captureBeyondViewport": true, "clip": clip }))?;
-        fs::write(folder.join(format!("{}-{number:02}.png", view.name)), browser::bytes(&picture["data"])?)?;
+        let parameters = json!({ "captureBeyondViewport": true, "clip": clip });
+        let picture = browser.bytes("Page.captureScreenshot", &parameters)?;
+        fs::write(folder.join(format!("{}-{number:02}.png", view.name)), picture)?;
         top += part;
         number += 1;
     }

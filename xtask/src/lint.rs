@@ -1,6 +1,6 @@
 //! The lint gate: everything that a reviewer should not have to look for.
 
-use crate::test::EVERYTHING;
+use crate::test::cargo;
 use anyhow::Result;
 use siltstone_testbed::install;
 use siltstone_testbed::program;
@@ -10,11 +10,6 @@ use siltstone_testbed::workspace;
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER, install::CPLUSPLUS])?;
     program::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
-    let cargo = |word: &str| {
-        let mut command = workspace::cargo();
-        command.arg(word).args(EVERYTHING);
-        command
-    };
     program::run(cargo("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
     let mut documentation = cargo("doc");
     documentation.args(["--no-deps", "--document-private-items"]);

@@ -2,15 +2,16 @@
 //! All restore identically; half are forgotten; the space that comes back is what `forget --dry-run` said, to the byte;
 //! what is kept still restores identically.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
+use siltstone_testbed::bench::rounds;
 use siltstone_testbed::corpus::{self, Amount, Corpus};
 use siltstone_testbed::program::{self, Cost};
 use siltstone_testbed::table::{self, Table};
 use siltstone_testbed::tool::{Reading, Repository, Tool};
 use siltstone_testbed::tree::{self, Listing};
 use siltstone_testbed::workspace::{self, Build};
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Options: how much is done.
@@ -56,67 +57,47 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Version that was backed up under a label.
-struct Version {
-    label: String,
-    listing: Listing,
-}
-
 fn one_corpus(silt: &Tool, corpus: &Corpus) -> Result<Vec<String>> {
     let folder = tempfile::tempdir_in(workspace::target()?)?;
     let source = folder.path().join("source");
     let repository = silt.init(&folder.path().join("silt"))?;
-    let (versions, backup) = back_up_all(&repository, corpus, &source)?;
-    let source_bytes = versions.iter().map(|version| version.listing.bytes()).sum::<u64>();
+    let target = folder.path().join("restored");
+    let (mut versions, backup) = back_up_all(&repository, corpus, &source)?;
+    let source_bytes = versions.values().map(Listing::bytes).sum::<u64>();
     let repository_bytes = tree::bytes(&repository.path())?;
-    let restore = restore_all(&repository, &versions, &source, folder.path())?;
+    let restore = repository.expect_restored(&versions, &source, &target)?;
 
-    let (kept, forgotten): (Vec<_>, Vec<_>) =
-        versions.into_iter().rev().enumerate().partition(|(number, _)| number % 2 == 0);
-    let labels: Vec<String> = forgotten.into_iter().map(|(_, version)| version.label).collect();
-    let kept: Vec<Version> = kept.into_iter().map(|(_, version)| version).collect();
-    let (returned, forget) = repository.forget_as_promised(&labels)?;
-    restore_all(&repository, &kept, &source, folder.path())?;
+    let labels: Vec<String> = versions.keys().cloned().collect();
+    let forgotten = rounds::half(&labels);
+    versions.retain(|label, _| !forgotten.contains(label));
+    let (returned, forget) = repository.forget_as_promised(&forgotten)?;
+    repository.expect_restored(&versions, &source, &target)?;
     program::quietly(repository.command().args(["check", "--read-data"]))?;
 
     Ok(vec![
         corpus.name.clone(),
-        (kept.len() + labels.len()).to_string(),
+        labels.len().to_string(),
         table::bytes(source_bytes),
         table::bytes(repository_bytes),
         format!("{:.2}", table::as_float(source_bytes) / table::as_float(repository_bytes)),
         format!("{:.0}", table::mb_per_s(source_bytes, backup.wall.as_secs_f64())),
         format!("{:.0}", table::mb_per_s(source_bytes, restore.wall.as_secs_f64())),
-        labels.len().to_string(),
+        forgotten.len().to_string(),
         returned.to_string(),
         "yes".into(),
         format!("{:.2}", forget.wall.as_secs_f64()),
     ])
 }
 
-fn back_up_all(repository: &Repository, corpus: &Corpus, source: &Path) -> Result<(Vec<Version>, Cost)> {
-    let mut versions = Vec::new();
+fn back_up_all(repository: &Repository, corpus: &Corpus, source: &Path) -> Result<(BTreeMap<String, Listing>, Cost)> {
+    let mut versions = BTreeMap::new();
     let mut total = Cost::default();
     for (number, version) in corpus.versions.iter().enumerate() {
         eprintln!("{}: backing up version {} of {}", corpus.name, number + 1, corpus.versions.len());
         tree::make_equal(source, version)?;
         let label = format!("v{number:03}");
         total = total.then(repository.backup(source, &label, Reading::Changed)?);
-        versions.push(Version { label, listing: Listing::of(source)? });
+        versions.insert(label, Listing::of(source)?);
     }
     Ok((versions, total))
-}
-
-fn restore_all(repository: &Repository, versions: &[Version], source: &Path, folder: &Path) -> Result<Cost> {
-    let target = folder.join("restored");
-    let mut total = Cost::default();
-    for Version { label, listing } in versions {
-        let (cost, place) = repository.restore(label, source, &target)?;
-        listing
-            .expect_same(&Listing::of(&place)?)
-            .with_context(|| format!("snapshot {label} came back differently"))?;
-        fs::remove_dir_all(&target)?;
-        total = total.then(cost);
-    }
-    Ok(total)
 }

@@ -55,18 +55,8 @@ fn in_valgrind(cases: u32) -> Result<Command> {
 }
 
 fn tests(command: &mut Command, cases: u32) {
-    command.args([
-        "test",
-        "--release",
-        "--locked",
-        "--quiet",
-        "--no-fail-fast",
-        "--lib",
-        "--tests",
-        "--target",
-        TARGET,
-    ]);
-    command.args(cross::PACKAGES);
+    command.args(["test", "--release", "--locked", "--quiet", "--no-fail-fast"]);
+    command.args(["--lib", "--tests", "--target", TARGET]).args(cross::PACKAGES);
     command.env("PROPTEST_CASES", cases.to_string());
     // What is found is told with names and lines.
     command.env("CARGO_PROFILE_RELEASE_STRIP", "none").env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");

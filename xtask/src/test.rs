@@ -1,7 +1,7 @@
 //! All tests, from a fresh clone.
 
-use crate::{damage, faults, fuzz, import, kill_loop, power, reader};
-use anyhow::{Result, bail};
+use crate::{campaign, damage, faults, fuzz, import, kill_loop, power, reader};
+use anyhow::Result;
 use clap::Args;
 use siltstone_testbed::install;
 use siltstone_testbed::machine;
@@ -19,18 +19,18 @@ pub(crate) struct Options {
     full: bool,
 }
 
-/// Words of cargo that choose what is tested. What else is built with them has dependencies with the same features.
-pub(crate) const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/power,siltstone-fuzz/guided"];
+/// Returns cargo with a verb, and with the words that choose what is tested. What else is built with them has
+/// dependencies with the same features.
+pub(crate) fn cargo(verb: &str) -> Command {
+    let mut command = workspace::cargo();
+    command.args([verb, "--workspace", "--features", "xtask/power,siltstone-fuzz/guided"]);
+    command
+}
 
 /// Installs what tests need; runs the workspace's tests, then [`short_forms`].
 pub(crate) fn run(options: &Options) -> Result<()> {
     install::ensure(&[install::COMPILER, install::CPLUSPLUS, install::SETFACL, install::SETFATTR])?;
     install::ensure(&[install::SSH, install::SSHD, install::SFTP_SERVER, install::RCLONE])?;
-    let cargo = |word: &str| {
-        let mut command = workspace::cargo();
-        command.arg(word).args(EVERYTHING);
-        command
-    };
     // Building tells its progress; so many tests would bury what they say.
     program::run(cargo("test").arg("--no-run"))?;
     // They make thousands of small trees and repositories. On a disk they would mostly wait for it.
@@ -62,19 +62,9 @@ pub(crate) fn short_forms() -> Result<()> {
     // These two keep all cores busy, the others one each.
     damage::run(&damage::Options::short())?;
     faults::run(&faults::Options::short())?;
-    at_once(&[&|| kill_loop::run(&kill_loop::Options::short()), &|| power::run(&power::Options::short()), &|| {
-        reader::run()
-    }])?;
+    let tasks: [fn() -> Result<()>; 3] =
+        [|| kill_loop::run(&kill_loop::Options::short()), || power::run(&power::Options::short()), reader::run];
+    campaign::each(tasks, |task| task())?;
     import::run(&import::Options::short())?;
     fuzz::run(&fuzz::Options::short())
-}
-
-/// Runs tasks side by side; the first error of them is told when all have ended.
-fn at_once(tasks: &[&(dyn Fn() -> Result<()> + Sync)]) -> Result<()> {
-    thread::scope(|scope| {
-        let running: Vec<_> = tasks.iter().map(|task| scope.spawn(task)).collect();
-        let ended: Vec<Result<()>> =
-            running.into_iter().map(|task| task.join().unwrap_or_else(|_| bail!("a task panicked"))).collect();
-        ended.into_iter().collect()
-    })
 }

@@ -7,7 +7,7 @@ mod scale;
 mod similar;
 mod stages;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Parser;
 use siltstone_testbed::bench::options::{ChunkOptions, ScaleOptions, SimilarOptions, StagesOptions};
 use std::process::ExitCode;
@@ -47,4 +47,9 @@ fn run(bench: &Bench) -> Result<()> {
         Bench::Scale(options) => scale::run(options),
         Bench::ScaleStep(options) => scale::step(options),
     }
+}
+
+/// Error that zstd names by this code.
+fn zstd_error(code: usize) -> anyhow::Error {
+    anyhow!("zstd: {}", zstd_safe::get_error_name(code))
 }

@@ -3,7 +3,7 @@
 use crate::error::{CliError, Done};
 use crate::hint;
 use crate::output::Output;
-use siltstone_engine::snapshots::{SnapshotFilter, SnapshotKey, SnapshotView, resolve};
+use siltstone_engine::snapshots::{SnapshotFilter, SnapshotKey, SnapshotView, list_readable, resolve};
 use siltstone_store::StoreError;
 use siltstone_store::repository::Repository;
 
@@ -45,6 +45,21 @@ pub(crate) fn find_all(
     });
     let views = found.collect::<Result<_, CliError>>()?;
     Ok((views, done))
+}
+
+/// The snapshots meant; where none is named, all that pass the filter. A series that cannot be read is told, and does
+/// not hide the others.
+pub(crate) fn find_all_or_list(
+    repository: &Repository,
+    wanted: &[String],
+    filter: &SnapshotFilter,
+    output: Output,
+) -> Result<(Vec<SnapshotView>, Done), CliError> {
+    if wanted.is_empty() {
+        let (views, damaged) = list_readable(repository, filter)?;
+        return Ok((views, without(&damaged, output)));
+    }
+    find_all(repository, wanted, filter, output)
 }
 
 /// The keys of snapshots.

@@ -98,24 +98,25 @@ pub(crate) fn is_root() -> bool {
 /// Where the local index goes unless told: `$SILT_CACHE_DIR`, else `siltstone` in the user's cache folder; `None`
 /// without a home.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
-    let xdg = || variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    variable("SILT_CACHE_DIR").map(PathBuf::from).or_else(|| Some(xdg().or_else(home)?.join("siltstone")))
+    variable("SILT_CACHE_DIR").map(PathBuf::from).or_else(|| user_folder("XDG_CACHE_HOME", ".cache"))
 }
 
 /// Where this machine keeps what must outlive the cache: `$SILT_STATE_DIR`, else `siltstone` in the user's state
 /// folder; `None` without a home.
 pub(crate) fn state_folder() -> Option<PathBuf> {
-    let xdg = || variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || variable("HOME").map(|home| PathBuf::from(home).join(".local/state"));
-    variable("SILT_STATE_DIR").map(PathBuf::from).or_else(|| Some(xdg().or_else(home)?.join("siltstone")))
+    variable("SILT_STATE_DIR").map(PathBuf::from).or_else(|| user_folder("XDG_STATE_HOME", ".local/state"))
 }
 
 /// Where the user's own settings lie: `siltstone` in the configuration folder; `None` without a home.
 pub(crate) fn config_folder() -> Option<PathBuf> {
-    let xdg = || variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || variable("HOME").map(|home| PathBuf::from(home).join(".config"));
-    Some(xdg().or_else(home)?.join("siltstone"))
+    user_folder("XDG_CONFIG_HOME", ".config")
+}
+
+/// The folder `siltstone` in the user's folder that the variable `xdg` names, or else in this one below the home.
+fn user_folder(xdg: &str, below_home: &str) -> Option<PathBuf> {
+    let named = variable(xdg).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = named.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(below_home)));
+    Some(folder?.join("siltstone"))
 }
 
 /// Now, as the store writes it.

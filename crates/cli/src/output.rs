@@ -40,6 +40,16 @@ impl Output {
         raw_line(&text)
     }
 
+    /// Prints one JSON value, or a line where JSON is not wanted.
+    pub(crate) fn json_or_line(self, value: &impl Serialize, line: impl Display) -> Result<(), CliError> {
+        if self.json { self.json(value) } else { self.line(line) }
+    }
+
+    /// Prints one JSON value, or a line of a report where JSON is not wanted.
+    pub(crate) fn json_or_report(self, value: &impl Serialize, line: impl Display) -> Result<(), CliError> {
+        if self.json { self.json(value) } else { self.report(line) }
+    }
+
     /// One JSON value on a line of standard error, beside a document on standard output.
     pub(crate) fn json_aside(self, value: &impl Serialize) {
         if let Ok(text) = serde_json::to_string(value) {

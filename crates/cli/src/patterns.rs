@@ -51,20 +51,8 @@ fn absolute(path: &Path) -> Vec<u8> {
 /// Options that say which files a backup leaves out.
 #[derive(Args, Debug, Default)]
 pub(crate) struct ExcludeArgs {
-    /// Leave out what matches a pattern, in the language of .gitignore (may be repeated)
-    ///
-    /// A leading / is the root of the file system; other patterns match at every depth, those with a slash inside too.
-    #[arg(short, long, value_name = "PATTERN")]
-    pub(crate) exclude: Vec<String>,
-    /// As --exclude, whatever the case of letters
-    #[arg(long, value_name = "PATTERN")]
-    pub(crate) iexclude: Vec<String>,
-    /// Read exclude patterns from a file, one per line (may be repeated)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) exclude_file: Vec<PathBuf>,
-    /// As --exclude-file, whatever the case of letters
-    #[arg(long, value_name = "FILE")]
-    pub(crate) iexclude_file: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) leave: LeaveArgs,
     /// Leave out the content of directories that hold a file of this name, if it begins with the header given
     #[arg(long, value_name = "NAME[:HEADER]")]
     pub(crate) exclude_if_present: Vec<String>,
@@ -79,8 +67,8 @@ pub(crate) struct ExcludeArgs {
 impl ExcludeArgs {
     /// Tells whether nothing is to be left out.
     pub(crate) fn is_empty(&self) -> bool {
-        [&self.exclude, &self.iexclude, &self.exclude_if_present].into_iter().all(Vec::is_empty)
-            && [&self.exclude_file, &self.iexclude_file].into_iter().all(Vec::is_empty)
+        self.leave.is_empty()
+            && self.exclude_if_present.is_empty()
             && !self.exclude_caches
             && self.exclude_larger_than.is_none()
     }
@@ -92,10 +80,10 @@ impl ExcludeArgs {
 
     fn build(&self) -> Result<ExcludeRules, PatternError> {
         let mut rules = ExcludeRules::builder();
-        for (pattern, case) in with_case(&self.exclude, &self.iexclude) {
+        for (pattern, case) in with_case(&self.leave.exclude, &self.leave.iexclude) {
             rules.pattern(pattern, case)?;
         }
-        for (file, case) in with_case(&self.exclude_file, &self.iexclude_file) {
+        for (file, case) in with_case(&self.leave.exclude_file, &self.leave.iexclude_file) {
             rules.pattern_file(file, case)?;
         }
         self.exclude_if_present.iter().try_for_each(|mark| rules.if_present(mark).map(drop))?;
@@ -128,7 +116,7 @@ pub(crate) struct SelectArgs {
     pub(crate) leave: LeaveArgs,
 }
 
-/// Options that say which files are left out of what there is.
+/// Options that leave files out by pattern.
 #[derive(Args, Debug, Default)]
 pub(crate) struct LeaveArgs {
     /// Leave out what matches a pattern, in the language of .gitignore (may be repeated)

@@ -15,9 +15,9 @@ use crate::file_reader::{CatalogEntries, ReaderCache, SnapshotReader};
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
 use crate::{EngineError, Resources};
-use siltstone_store::SeriesId;
 use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
 use siltstone_store::repository::Repository;
+use siltstone_store::{SeriesId, StoreError};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::mem::discriminant;
@@ -152,7 +152,7 @@ pub fn path_changes(
     path: &EntryPath,
     resources: &Resources,
     visit: &mut dyn FnMut(PathChange<'_>) -> Result<(), EngineError>,
-) -> Result<Vec<EngineError>, EngineError> {
+) -> Result<Vec<StoreError>, EngineError> {
     let mut by_series: BTreeMap<SeriesId, Vec<&SnapshotView>> = BTreeMap::new();
     for view in snapshots {
         by_series.entry(view.series).or_default().push(view);
@@ -160,7 +160,7 @@ pub fn path_changes(
     let mut damage = Vec::new();
     for views in by_series.into_values() {
         match path_changes_in_series(repository, &views, path, resources, visit) {
-            Err(EngineError::Store(error)) if error.is_damage() => damage.push(error.into()),
+            Err(EngineError::Store(error)) if error.is_damage() => damage.push(error),
             other => other?,
         }
     }

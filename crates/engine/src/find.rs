@@ -7,9 +7,9 @@ use crate::EngineError;
 use crate::chunks::ChunkSource;
 use crate::restore::manifest_of;
 use crate::snapshots::SnapshotView;
-use siltstone_store::SeriesId;
 use siltstone_store::catalog::{CatalogReader, Entry, EntryPath};
 use siltstone_store::repository::Repository;
+use siltstone_store::{SeriesId, StoreError};
 use std::collections::BTreeMap;
 
 /// Entries of one snapshot, by their paths.
@@ -25,7 +25,7 @@ pub fn find(
     snapshots: &[SnapshotView],
     is_wanted: &dyn Fn(&Entry) -> bool,
     visit: &mut dyn FnMut(&SnapshotView, &Found) -> Result<(), EngineError>,
-) -> Result<Vec<EngineError>, EngineError> {
+) -> Result<Vec<StoreError>, EngineError> {
     repository.require_reading("looking for files in snapshots")?;
     let mut by_series: BTreeMap<SeriesId, BTreeMap<usize, &SnapshotView>> = BTreeMap::new();
     for view in snapshots {
@@ -35,7 +35,7 @@ pub fn find(
     for views in by_series.into_values() {
         let views: Vec<&SnapshotView> = views.into_values().collect();
         match find_in_series(repository, &views, is_wanted, visit) {
-            Err(EngineError::Store(error)) if error.is_damage() => damage.push(error.into()),
+            Err(EngineError::Store(error)) if error.is_damage() => damage.push(error),
             other => other?,
         }
     }

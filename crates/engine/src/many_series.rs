@@ -1,10 +1,11 @@
 //! Work that is done in each of many series. At a distance most of it is waiting for answers, so several series are
 //! worked on at once, as far as memory allows; on a disk one after the other.
 
+use crate::parallel::lock;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::Latency;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Series that are worked on at once, at most.
 const AT_ONCE_MAX: usize = 32;
@@ -99,7 +100,7 @@ impl<T, R, E> State<T, R, E> {
 impl<T, R, E> Desk<T, R, E> {
     /// Takes the next item, with its place and weight, as soon as there is memory for it; none after a failure.
     fn take(&self, weigh: impl Fn(&T) -> u64) -> Option<(usize, T, u64)> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.failed.is_some() {
                 return None;
@@ -115,7 +116,7 @@ impl<T, R, E> Desk<T, R, E> {
     }
 
     fn give_back(&self, at: usize, weight: u64, result: Result<R, E>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.bytes = state.bytes.saturating_sub(weight);
         match result {
             Ok(result) => state.done.push((at, result)),
@@ -123,10 +124,6 @@ impl<T, R, E> Desk<T, R, E> {
         }
         drop(state);
         self.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<T, R, E>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -137,7 +134,7 @@ struct EndOnPanic<'d, T, R, E>(&'d Desk<T, R, E>);
 impl<T, R, E> Drop for EndOnPanic<'_, T, R, E> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.lock().waiting.clear();
+            lock(&self.0.state).waiting.clear();
             self.0.changed.notify_all();
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Cost: the file takes what is written, also of what is deleted again. Listings ask the place below and are corrected.
 
+use crate::parallel::lock;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectMeta, ObjectName, ReadRequest, Storage, StorageError};
 use siltstone_store::{SeriesId, StoreError};
@@ -12,7 +13,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Objects in a nameless file over a storage that is only read.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ impl Overlay {
     /// Those of the storage below, which is asked for the lengths of what was deleted.
     pub(crate) fn bytes_kept(&self) -> Result<i64, StorageError> {
         let (held, hidden) = {
-            let changes = self.lock();
+            let changes = lock(&self.changes);
             (changes.held.values().map(|(_, bytes)| bytes).sum::<u64>(), changes.hidden.clone())
         };
         let gone = self.lengths(&hidden)?;
@@ -102,7 +103,7 @@ impl Overlay {
     }
 
     fn place(&self, name: &ObjectName) -> Place {
-        let changes = self.lock();
+        let changes = lock(&self.changes);
         match changes.held.get(name) {
             Some((begin, bytes)) => Place::Held(*begin, *bytes),
             None if changes.hidden.contains(name) => Place::Gone,
@@ -116,13 +117,9 @@ impl Overlay {
         Ok(bytes)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Changes> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A listing of the storage below, as it is with the changes.
     fn corrected(&self, what: Listing, mut listed: Vec<ObjectMeta>) -> Vec<ObjectMeta> {
-        let changes = self.lock();
+        let changes = lock(&self.changes);
         listed.retain(|meta| !changes.hidden.contains(&meta.name) && !changes.held.contains_key(&meta.name));
         let held = changes.held.iter().filter(|(name, _)| what.holds(name));
         listed.extend(held.map(|(name, (_, bytes))| ObjectMeta { name: *name, bytes: *bytes }));
@@ -202,7 +199,7 @@ impl Storage for Overlay {
     }
 
     fn put(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        let mut changes = self.lock();
+        let mut changes = lock(&self.changes);
         let begin = changes.end;
         self.file.write_all_at(bytes, begin).map_err(|source| failed("write", source))?;
         changes.end += bytes.len() as u64;
@@ -215,14 +212,14 @@ impl Storage for Overlay {
     }
 
     fn create(&self, name: &ObjectName, bytes: &[u8]) -> Result<(), StorageError> {
-        if self.lock().held.contains_key(name) {
+        if lock(&self.changes).held.contains_key(name) {
             return Err(StorageError::AlreadyExists { name: *name });
         }
         self.put(name, bytes)
     }
 
     fn delete(&self, name: &ObjectName) -> Result<(), StorageError> {
-        let mut changes = self.lock();
+        let mut changes = lock(&self.changes);
         changes.held.remove(name);
         changes.hidden.insert(*name);
         Ok(())
@@ -247,10 +244,6 @@ impl Storage for Overlay {
 
     fn below(&self) -> Option<&dyn Storage> {
         Some(&*self.below)
-    }
-
-    fn location(&self) -> String {
-        self.below.location()
     }
 }
 

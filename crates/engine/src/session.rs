@@ -4,7 +4,7 @@
 use crate::backup::{BackupOptions, BackupSummary, Source, backup};
 use crate::check::{CheckOptions, CheckReport, check};
 use crate::copy::{CopyOptions, CopySummary, Originals, copy};
-use crate::dump::{Archive, dump, export};
+use crate::dump::{Archive, dump, write_out};
 use crate::file_reader::SnapshotReader;
 use crate::forget::{
     ForgetOptions, ForgetPlan, ForgetSummary, RewritePlan, SnapshotSelection, held_by, plan_forget, plan_rewrite,
@@ -161,7 +161,7 @@ impl<R: Borrow<Repository>> Session<R> {
     /// Writes an archive of a snapshot, or of part of it.
     ///
     /// # Errors
-    /// [`EngineError::MemoryTooSmall`]; those of [`export`].
+    /// [`EngineError::MemoryTooSmall`]; those of [`dump`], but for [`EngineError::NotDumpable`].
     pub fn export(
         &self,
         snapshot: &SnapshotView,
@@ -170,7 +170,7 @@ impl<R: Borrow<Repository>> Session<R> {
         output: &mut dyn Write,
     ) -> Result<(), EngineError> {
         self.resources.suffice_for(Command::Dump, self.repository())?;
-        export(self.repository(), snapshot, path, archive, output, &self.resources)
+        write_out(self.repository(), snapshot, (path, false), archive, output, &self.resources)
     }
 
     /// Opens the files of a snapshot for reading anywhere in them.

@@ -1,5 +1,6 @@
 //! Key slots, and the text of a recovery key.
 
+use crate::filled;
 use crate::sealing::{KEYS, SLOT, checksum, object_key, seal_with_length};
 use siltstone_store::keys::KeySlot;
 use siltstone_store::sealed::{ObjectKind, PieceNumber};
@@ -31,11 +32,7 @@ pub(crate) fn slot(data: &[u8]) -> bool {
 /// for.
 fn sealed_slot(data: &[u8], kind: ObjectKind, names_front: bool) -> Vec<u8> {
     let key = object_key(ObjectName::Key(SLOT), kind);
-    let field = |from: usize, bytes: usize| {
-        let mut field = data.get(from..).unwrap_or_default().to_vec();
-        field.resize(bytes, 0);
-        field
-    };
+    let field = |from: usize, bytes: usize| filled(data.get(from..).unwrap_or_default(), bytes);
     let cost = field(0, COST_BYTES);
     let mut object = [&key.header().to_bytes()[..], &cost, &checksum::<4>(&cost)].concat();
     if kind == ObjectKind::WriteOnlySlot {
@@ -64,8 +61,7 @@ pub(crate) fn recovery_key(data: &[u8]) -> bool {
 
 /// The groups of the key that is in the first 52 bytes, with bytes replaced: a place, and what is typed there.
 fn mistyped(data: &[u8]) -> Vec<u8> {
-    let mut key = data.get(..52).unwrap_or(data).to_vec();
-    key.resize(52, 0);
+    let key = filled(data, 52);
     let (master, rest) = key.split_first_chunk().expect("52 bytes");
     let (repository, epoch) = rest.split_first_chunk().expect("20 bytes");
     let epoch = u32::from_le_bytes(*epoch.first_chunk().expect("4 bytes"));

@@ -24,6 +24,7 @@ mod repository;
 mod sealing;
 pub mod seeds;
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// A parser and the name it is asked for by.
@@ -72,12 +73,6 @@ fn named(name: &str) -> Option<Target> {
 
 /// Word of the command line that makes the program of the fuzzer print the names of all targets instead.
 const LIST: &str = "--list";
-/// Word of the command line that makes the program of the fuzzer print the commit it was built of instead.
-const COMMIT: &str = "--commit";
-/// Word of the command line that makes the program of the fuzzer write the seeds of all targets instead.
-const PLANT: &str = "--plant";
-/// Word of the command line that makes the program of the fuzzer pack the inputs of a target instead.
-const PACK: &str = "--pack";
 /// Variable of the environment that names the target of a run of the fuzzer.
 const VARIABLE: &str = "SILTSTONE_FUZZ_TARGET";
 /// The target that was chosen when the program began.
@@ -99,15 +94,14 @@ pub fn begin(commit: Option<&str>) {
             }
             Ok(())
         }
-        [first] if first == COMMIT => {
+        [first] if first == "--commit" => {
             println!("{}", commit.unwrap_or("unknown"));
             Ok(())
         }
-        [first, repository, corpus] if first == PLANT => seeds::plant(repository.as_ref(), None, corpus.as_ref()),
-        [first, repository, corpus, archives] if first == PLANT => {
-            seeds::plant(repository.as_ref(), Some(archives.as_ref()), corpus.as_ref())
+        [first, repository, corpus, archives @ ..] if first == "--plant" && archives.len() < 2 => {
+            seeds::plant(repository.as_ref(), archives.first().map(Path::new), corpus.as_ref())
         }
-        [first, folder, archives, target] if first == PACK => {
+        [first, folder, archives, target] if first == "--pack" => {
             corpus::pack(folder.as_ref(), archives.as_ref(), &target.to_string_lossy())
         }
         _ => return choose(),
@@ -156,4 +150,11 @@ fn join<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Option<Vec<u8>> {
         data.extend_from_slice(part);
     }
     Some(data)
+}
+
+/// Returns so many of the first bytes, zeros where there are fewer.
+fn filled(bytes: &[u8], length: usize) -> Vec<u8> {
+    let mut filled = bytes.to_vec();
+    filled.resize(length, 0);
+    filled
 }

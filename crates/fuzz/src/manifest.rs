@@ -1,7 +1,7 @@
 //! Manifests.
 
-use crate::parts;
 use crate::sealing::SERIES;
+use crate::{filled, parts};
 use siltstone_similar::region::plain;
 use siltstone_store::SeriesId;
 use siltstone_store::manifest::{Manifest, ManifestRoot};
@@ -89,12 +89,6 @@ fn assembled(data: &[u8]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
         content.extend([0; 32]);
     }
     Some((content, texts.into_iter().map(|(_, text)| text.to_vec()).collect()))
-}
-
-fn filled(bytes: &[u8], length: usize) -> Vec<u8> {
-    let mut filled = bytes.to_vec();
-    filled.resize(length, 0);
-    filled
 }
 
 /// Returns what a plain manifest of this series and the texts of its parts consist of, as the target wants it, for the

@@ -1,6 +1,7 @@
 //! Parity objects: hostile layouts and shards, and damage of both a container and its parity.
 
 use crate::container::{ID, sealed_container};
+use crate::filled;
 use crate::sealing::{KEYS, SERIES, checksum, object_key};
 use crate::seeds;
 use siltstone_store::container::{ContainerKind, ContainerReader, ContainerRecord};
@@ -50,8 +51,7 @@ fn damaged(data: &[u8]) -> bool {
 }
 
 fn hostile(data: &[u8], at_front: bool) -> bool {
-    let mut fields = data.get(..16).unwrap_or(data).to_vec();
-    fields.resize(16, 0);
+    let fields = filled(data, 16);
     let layout = [&fields[..], &checksum::<16>(&fields)].concat();
     let body = data.get(16..).unwrap_or_default();
     let header = object_key(NAME, ObjectKind::Parity).header().to_bytes();

@@ -12,7 +12,7 @@ pub(crate) const REPOSITORY: RepositoryId = RepositoryId([4; 16]);
 /// The key slot that opens it.
 pub(crate) const SLOT: KeyId = KeyId([9; 16]);
 /// The salt of sealed objects, so that a target does the same with the same input each time.
-pub(crate) const SALT: Salt = [1; 32];
+const SALT: Salt = [1; 32];
 
 /// The keys that objects are sealed with.
 pub(crate) static KEYS: LazyLock<RepositoryKeys> = LazyLock::new(|| RepositoryKeys::derive(&master(), REPOSITORY));

@@ -188,10 +188,9 @@ fn fresh(seeds: &mut Seeds) -> Result<()> {
     for recipe in catalog::recipes() {
         keep(seeds, "recipe", join(recipe));
     }
-    for name in NAMES {
-        keep(seeds, "names", name.as_bytes().to_vec());
+    for (target, text) in TEXTS {
+        keep(seeds, target, text.to_vec());
     }
-    texts(seeds);
     let acl = [&2u32.to_le_bytes()[..], &[1, 0, 7, 0, 255, 255, 255, 255], &[2, 0, 5, 0, 232, 3, 0, 0]].concat();
     keep(seeds, "acl", acl);
     keep(seeds, "tar", archive());
@@ -306,20 +305,12 @@ fn slots_and_parity(seeds: &mut Seeds) {
     keep(seeds, "recovery_key", [&[1], &[8; 52][..]].concat());
 }
 
-const NAMES: [&str; 3] = [
-    "aside/series.07070707070707070707070707070707.0000000000000005.00000000",
-    "copies/config/0000000000000007",
-    "reserve",
+const TEXTS: [(&str, &[u8]); 7] = [
+    ("names", b"aside/series.07070707070707070707070707070707.0000000000000005.00000000"),
+    ("names", b"copies/config/0000000000000007"),
+    ("names", b"reserve"),
+    ("changed_list", b"\0/home/ann/a\n/home/ann/b\t0\t4096\n/home/ann/b\t8192\t100\n"),
+    ("changed_list", b"\x02/home/ann/a\0/b\0"),
+    ("patterns", b"home/ann/a.o\n*.o\n/home/*/[a-z]?\n!b\n**/x/"),
+    ("patterns", b"a\n# no\n{a,b}c\n\\!x\nname:header"),
 ];
-
-fn texts(seeds: &mut Seeds) {
-    let lists: [&[u8]; 2] =
-        [b"\0/home/ann/a\n/home/ann/b\t0\t4096\n/home/ann/b\t8192\t100\n", b"\x02/home/ann/a\0/b\0"];
-    for list in lists {
-        keep(seeds, "changed_list", list.to_vec());
-    }
-    let patterns = ["home/ann/a.o\n*.o\n/home/*/[a-z]?\n!b\n**/x/", "a\n# no\n{a,b}c\n\\!x\nname:header"];
-    for text in patterns {
-        keep(seeds, "patterns", text.as_bytes().to_vec());
-    }
-}

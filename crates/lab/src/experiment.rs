@@ -18,6 +18,11 @@ use std::sync::OnceLock;
 /// measured are numbers.
 pub type Row = Map<String, Value>;
 
+/// A row of these names and values.
+pub(crate) fn row<const N: usize>(values: [(&str, Value); N]) -> Row {
+    values.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+}
+
 /// A value of a row as text.
 pub fn value_text(value: &Value) -> String {
     match value {
@@ -244,5 +249,34 @@ impl Input {
         }
         let data = Data::of(&self.corpus, self.bytes_max)?;
         Ok(self.data.get_or_init(|| data))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Runs every subject once.
+    pub(crate) fn findings(experiment: &dyn Experiment, input: &Input, settings: &Settings) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for mut subject in experiment.subjects(input, settings).unwrap() {
+            let outcome = subject.run().unwrap();
+            let (samples, wrong) = match outcome {
+                Outcome::Wrong(why) => (vec![Sample::default()], Some(why)),
+                Outcome::Right(samples) => (samples, None),
+            };
+            for sample in samples {
+                let mut parameters = subject.parameters();
+                parameters.extend(sample.at);
+                findings.push(Finding {
+                    experiment: experiment.name().into(),
+                    data: input.name().into(),
+                    parameters,
+                    values: sample.values.into_iter().map(|(name, value)| (name, vec![value])).collect(),
+                    wrong: wrong.clone(),
+                });
+            }
+        }
+        findings
     }
 }

@@ -35,11 +35,19 @@ fn isas() -> impl Iterator<Item = Isa> {
     Isa::available().filter(|isa| *isa <= Isa::best())
 }
 
+/// The different ones of these items, in the order in which they first occur.
+fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for item in items {
+        if !distinct.contains(&item) {
+            distinct.push(item);
+        }
+    }
+    distinct
+}
+
 /// Every experiment there is.
 pub fn experiments() -> Vec<Box<dyn experiment::Experiment>> {
-    let mut all = chunk::experiments();
-    all.extend(sketch::experiments());
-    all.extend(pipeline::experiments());
-    all.extend(store::experiments());
-    all
+    let rooms = [chunk::experiments(), sketch::experiments(), pipeline::experiments(), store::experiments()];
+    rooms.into_iter().flatten().collect()
 }

@@ -24,6 +24,8 @@ pub mod sealed;
 pub mod secrets;
 pub mod series;
 pub mod storage;
+#[cfg(test)]
+mod testing;
 pub mod twins;
 mod write_only;
 

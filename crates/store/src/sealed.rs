@@ -292,11 +292,8 @@ pub(crate) fn open_padded(
 mod tests {
     use super::*;
     use crate::secrets::MasterKey;
+    use crate::testing::keys;
     use proptest::prelude::*;
-
-    fn keys() -> RepositoryKeys {
-        RepositoryKeys::derive(&MasterKey::from_bytes([1; 32]), RepositoryId([2; 16]))
-    }
 
     fn name(sequence: u64) -> ObjectName {
         ObjectName::Manifest(SeriesId([5; 16]), sequence)

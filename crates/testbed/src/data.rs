@@ -5,7 +5,7 @@ use crate::corpus::content::Content;
 use crate::corpus::{self, Amount, Corpora, Corpus};
 use crate::deterministic::Sequence;
 use crate::table;
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use std::ops::Range;
 use std::path::Path;
 
@@ -68,9 +68,7 @@ impl Data {
                 break;
             }
         }
-        if bytes.is_empty() || files == 0 {
-            bail!("{} holds no file that can be read", corpus.name);
-        }
+        ensure!(!bytes.is_empty() && files > 0, "{} holds no file that can be read", corpus.name);
         let (count, all) = (ends.len(), corpus.versions.len());
         let mut left_out = Vec::new();
         if count < all {

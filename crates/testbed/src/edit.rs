@@ -25,8 +25,7 @@ pub fn one_percent(root: &Path, seed: u64) -> Result<()> {
             small.push(path);
         }
     }
-    let edits = if small.is_empty() { 0 } else { small.len().div_ceil(100) };
-    for _ in 0..edits {
+    for _ in 0..small.len().div_ceil(100) {
         let path = small.swap_remove(sequence.index(small.len()));
         insert_line(&path, &mut sequence).with_context(|| format!("{} cannot be edited", path.display()))?;
     }

@@ -105,20 +105,11 @@ pub fn packages(names: &[&str]) -> Result<()> {
     apt_get(&["install", "--yes", "--quiet", "--no-install-recommends"], names)
 }
 
-/// Makes sure that a program is there which Go compiles from this module; it takes minutes.
-pub fn by_go(program: &str, module: &str) -> Result<()> {
+/// Makes sure that a program is there which another one installs, by these words.
+pub fn by(installer: Needed, words: &[&str], program: &str) -> Result<()> {
     if candidates(program).is_empty() {
-        ensure(&[GO])?;
-        program::run(Command::new("go").arg("install").arg(module))?;
-    }
-    Ok(())
-}
-
-/// Makes sure that a program is there which comes in this package of npm.
-pub fn by_npm(program: &str, package: &str) -> Result<()> {
-    if candidates(program).is_empty() {
-        ensure(&[NPM])?;
-        program::run(Command::new("npm").args(["install", "--global", package]))?;
+        ensure(&[installer])?;
+        program::run(Command::new(installer.program).args(words))?;
     }
     Ok(())
 }

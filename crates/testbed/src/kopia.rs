@@ -2,9 +2,9 @@
 //! are compressed by zstd, as its default is not to. It takes the newest time of all that is in a folder for the time
 //! of the folder, so these times are not compared.
 
-use crate::program::{self, Cost};
+use crate::program;
 use crate::tool::PASSWORD;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,6 @@ impl Kopia {
         Self { program: program.to_path_buf(), folder: folder.to_path_buf() }
     }
 
-    /// Version that the program says it is.
-    pub fn version(program: &Path) -> Result<String> {
-        Ok(program::quietly(Command::new(program).arg("--version"))?.trim().to_owned())
-    }
-
     /// Makes a new repository below `folder`, by the machine that will maintain it.
     pub fn init(program: &Path, folder: &Path) -> Result<Self> {
         let kopia = Self::at(program, folder);
@@ -56,31 +51,6 @@ impl Kopia {
     /// Lets the machine of a host know the repository.
     pub fn join(&self, host: &str, machine: &Path) -> Result<()> {
         self.connect("connect", host, machine)
-    }
-
-    /// The command that backs up the folders whose paths are still to be added.
-    pub fn backup_command(&self, machine: &Path) -> Command {
-        let mut command = self.command(machine);
-        command.args(["snapshot", "create", "--no-progress"]);
-        command
-    }
-
-    /// The command that restores the newest snapshot of a host into the empty folder `target`.
-    pub fn restore_command(&self, host: &str, machine: &Path, target: &Path) -> Result<Command> {
-        let snapshots = self.snapshots(host)?;
-        let newest = snapshots.last().with_context(|| format!("kopia lists no snapshot of {host}"))?;
-        let mut command = self.command(machine);
-        command.arg("restore").arg(newest["id"].as_str().context("a snapshot without an id")?).arg(target);
-        Ok(command)
-    }
-
-    /// Forgets a host and gives the space back at once, which is safe as nobody else is writing.
-    pub fn forget(&self, host: &str) -> Result<Cost> {
-        let snapshots = self.snapshots(host)?;
-        ensure!(!snapshots.is_empty(), "kopia lists no snapshot of {host}");
-        let ids = snapshots.iter().filter_map(|snapshot| snapshot["id"].as_str());
-        let deleted = program::measured(self.keeper_command().args(DELETE).args(ids))?;
-        Ok(deleted.then(program::measured(self.keeper_command().args(GIVE_BACK))?))
     }
 
     fn keeper(&self) -> PathBuf {
@@ -106,13 +76,6 @@ impl Kopia {
         command.env("KOPIA_PASSWORD", PASSWORD).env("KOPIA_CONFIG_PATH", machine.join("repository.config"));
         command.env("KOPIA_LOG_DIR", machine.join("logs")).env("KOPIA_CHECK_FOR_UPDATES", "false");
         command
-    }
-
-    /// The snapshots of a host, oldest first.
-    fn snapshots(&self, host: &str) -> Result<Vec<Value>> {
-        let mut snapshots = self.all_snapshots()?;
-        snapshots.retain(|snapshot| snapshot["source"]["host"] == host);
-        Ok(snapshots)
     }
 
     /// The snapshots of all hosts, oldest first.

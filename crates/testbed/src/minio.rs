@@ -2,16 +2,16 @@
 //! machine's loopback, or several on its own address that hold each object together.
 
 use crate::install;
+use crate::program::Owned;
 use crate::tool::Place;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Name of the program.
@@ -26,8 +26,6 @@ pub const SECRET: &str = "silt-tasks-secret";
 pub const BUCKET: &str = "bucket";
 /// The folder of a node that holds the buckets.
 const DRIVE: &str = "drive";
-/// No start takes longer.
-const START_MAX: Duration = Duration::from_mins(1);
 
 /// A server that ends with the value.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ pub struct Minio {
 struct Node {
     address: SocketAddr,
     /// None while it is down.
-    process: Option<Child>,
+    process: Option<Owned>,
 }
 
 impl Minio {
@@ -57,7 +55,7 @@ impl Minio {
 
     /// Installs the program where it is not there; that takes minutes.
     pub fn install() -> Result<()> {
-        install::by_go(PROGRAM, MODULE)
+        install::by(install::GO, &["install", MODULE], PROGRAM)
     }
 
     /// Starts a server of one node with an empty bucket, in a folder below `work`.
@@ -127,7 +125,7 @@ impl Minio {
         // Nodes may lie on the disk that the system runs from.
         command.env("MINIO_CI_CD", "1").stdout(Stdio::null()).stderr(Stdio::null());
         let process = command.spawn().with_context(|| format!("{} cannot be started", self.program.display()))?;
-        self.nodes[number].process = Some(process);
+        self.nodes[number].process = Some(Owned(process));
         Ok(())
     }
 
@@ -186,25 +184,14 @@ impl Minio {
         format!("{name}:{BUCKET}/{prefix}")
     }
 
-    /// Waits until all nodes serve: they listen before that.
+    /// Waits until all nodes serve.
     fn wait_until_ready(&mut self) -> Result<()> {
-        let begin = Instant::now();
-        while begin.elapsed() < START_MAX {
-            if self.is_ready() {
-                return Ok(());
+        for node in &mut self.nodes {
+            if let Some(process) = &mut node.process {
+                process.wait_until("MinIO", || is_ready(node.address))?;
             }
-            for process in self.nodes.iter_mut().filter_map(|node| node.process.as_mut()) {
-                if let Some(status) = process.try_wait()? {
-                    bail!("MinIO ended while it started: {status}");
-                }
-            }
-            sleep(Duration::from_millis(100));
         }
-        bail!("MinIO did not start within {} s", START_MAX.as_secs())
-    }
-
-    fn is_ready(&self) -> bool {
-        self.nodes.iter().all(|node| node.is_ready().unwrap_or(false))
+        Ok(())
     }
 }
 
@@ -216,26 +203,20 @@ impl Node {
     fn kill(&mut self) -> Result<()> {
         if let Some(mut process) = self.process.take() {
             process.kill()?;
-            process.wait()?;
         }
         Ok(())
     }
-
-    fn is_ready(&self) -> Result<bool> {
-        let mut stream = TcpStream::connect(self.address)?;
-        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        let path = "/minio/health/ready";
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address)?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer.starts_with("HTTP/1.1 200"))
-    }
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = self.kill();
-    }
+/// Tells whether a node serves: it listens before that.
+fn is_ready(address: SocketAddr) -> bool {
+    let answer = || -> io::Result<String> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        write!(stream, "GET /minio/health/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        io::read_to_string(stream)
+    };
+    answer().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
 fn free_address(address: IpAddr) -> Result<SocketAddr> {
@@ -270,12 +251,12 @@ mod tests {
         let mut server = Minio::start(work.path()).unwrap();
         let (address, bucket) = (server.address(), server.folder(""));
         server.kill().unwrap();
-        assert!(!server.is_ready());
+        assert!(!is_ready(address));
         server.restart().unwrap();
-        assert!(server.is_ready() && server.address() == address && bucket.is_dir());
+        assert!(is_ready(address) && server.address() == address && bucket.is_dir());
         // One that runs is killed first.
         server.restart().unwrap();
-        assert!(server.is_ready());
+        assert!(is_ready(address));
     }
 
     #[test]
@@ -288,7 +269,7 @@ mod tests {
         let mut server = Minio::start_nodes(4, work.path()).unwrap();
         for node in [0, 1] {
             server.kill().unwrap();
-            let up: Vec<bool> = server.nodes.iter().map(|node| node.is_ready().unwrap_or(false)).collect();
+            let up: Vec<bool> = server.nodes.iter().map(|node| is_ready(node.address)).collect();
             assert_eq!(up, (0..4).map(|number| number != node).collect::<Vec<_>>());
             server.restart().unwrap();
         }

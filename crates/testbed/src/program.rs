@@ -1,17 +1,20 @@
-//! Running other programs: aloud (their output is the user's), quietly (their output is ours), or measured (wall time,
-//! processor time and peak memory of that one child, from `wait4`). A failure always names the whole command line and
-//! shows what it said.
+//! Running other programs: aloud (their output is the user's), quietly (their output is ours), measured (wall time,
+//! processor time and peak memory of that one child, from `wait4`), or beside us. A failure of one that is waited for
+//! always names the whole command line and shows what it said.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Read, Seek, SeekFrom};
+use std::io::{self, BufWriter, IsTerminal, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use wait4::{ResUse, Wait4};
+
+/// No program takes longer until it serves.
+const START_MAX: Duration = Duration::from_mins(1);
 
 /// Longest silence of a program that takes long.
 const TELL_EVERY: Duration = Duration::from_secs(4);
@@ -51,9 +54,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     let line = command_line(command);
     eprintln!("$ {line}");
     let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
-    if !status.success() {
-        bail!("`{line}` failed: {status}");
-    }
+    ensure!(status.success(), "`{line}` failed: {status}");
     Ok(())
 }
 
@@ -102,9 +103,7 @@ pub fn fed(command: &mut Command, write: impl FnOnce(&mut BufWriter<ChildStdin>)
     write(&mut input)?;
     drop(input.into_inner()?);
     let status = child.wait()?;
-    if !status.success() {
-        bail!("`{line}` failed: {status}");
-    }
+    ensure!(status.success(), "`{line}` failed: {status}");
     Ok(())
 }
 
@@ -135,23 +134,30 @@ pub fn measured_watched<W: Send>(
     })
 }
 
-/// Starts `command` and measures it until `wait` is back, which has to wait for its end.
+/// Like [`ended_by`], and fails if the program does.
 fn measured_by<W>(command: &mut Command, wait: impl FnOnce(Child) -> Result<(ResUse, W)>) -> Result<(Cost, String, W)> {
+    let (status, cost, [said, complained], watched) = ended_by(command, wait)?;
+    if !status.success() {
+        bail!("`{}` failed: {status}\n{}", command_line(command), format!("{said}{complained}").trim_end());
+    }
+    Ok((cost, said, watched))
+}
+
+/// Starts `command` and measures it until `wait` is back, which has to wait for its end; returns standard output and
+/// standard error, too.
+fn ended_by<W>(
+    command: &mut Command,
+    wait: impl FnOnce(Child) -> Result<(ResUse, W)>,
+) -> Result<(ExitStatus, Cost, [String; 2], W)> {
     let line = command_line(command);
     let (mut said, mut complained) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
     forget_own_peak();
     let begin = Instant::now();
     let child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
-    let (used, watched) = wait(child)?;
-    let wall = begin.elapsed();
-    let said = text_of(&mut said)?;
-    if !used.status.success() {
-        let complained = text_of(&mut complained)?;
-        bail!("`{line}` failed: {}\n{}", used.status, format!("{said}{complained}").trim_end());
-    }
-    let processor = used.rusage.utime + used.rusage.stime;
-    Ok((Cost { wall, processor, peak_bytes: used.rusage.maxrss }, said, watched))
+    let (ResUse { status, rusage }, watched) = wait(child)?;
+    let cost = Cost { wall: begin.elapsed(), processor: rusage.utime + rusage.stime, peak_bytes: rusage.maxrss };
+    Ok((status, cost, [text_of(&mut said)?, text_of(&mut complained)?], watched))
 }
 
 /// Linux counts the peak of whoever starts a program as that program's own (`setmax_mm_hiwater_rss` in its `exec`). So
@@ -184,32 +190,54 @@ pub struct Ended {
 /// Runs `command` to its end, whatever that is, but kills it (SIGKILL) after `limit`.
 pub fn ended_within(command: &mut Command, limit: Duration) -> Result<Ended> {
     const PAUSE: Duration = Duration::from_millis(2);
-    let line = command_line(command);
-    let (mut said, mut complained) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(complained.try_clone()?);
-    forget_own_peak();
-    let begin = Instant::now();
-    let mut child = command.spawn().with_context(|| format!("`{line}` could not be started"))?;
-    let mut overdue = false;
-    let used = loop {
-        if let Some(used) = child.try_wait4()? {
-            break used;
+    let (status, cost, said, overdue) = ended_by(command, |mut child| {
+        let (begin, mut overdue) = (Instant::now(), false);
+        loop {
+            if let Some(used) = child.try_wait4()? {
+                return Ok((used, overdue));
+            }
+            let left = limit.saturating_sub(begin.elapsed());
+            if !overdue && left.is_zero() {
+                overdue = true;
+                // A child that has already ended is still ours to wait for, so the signal cannot reach a stranger.
+                child.kill()?;
+            }
+            std::thread::sleep(if overdue { PAUSE } else { PAUSE.min(left) });
         }
-        let left = limit.saturating_sub(begin.elapsed());
-        if !overdue && left.is_zero() {
-            overdue = true;
-            // A child that has already ended is still ours to wait for, so the signal cannot reach a stranger.
-            child.kill()?;
+    })?;
+    Ok(Ended { code: status.code(), overdue, said: said.concat(), cost })
+}
+
+/// A program that runs beside us; it is killed (SIGKILL) with the value.
+#[derive(Debug)]
+pub struct Owned(pub Child);
+
+impl Owned {
+    /// Kills it, if it still runs, and waits for its end.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.0.kill()?;
+        self.0.wait().map(drop)
+    }
+
+    /// Waits until it serves, as `is_ready` sees; fails if it ends before, or takes long. Messages call it `name`.
+    pub fn wait_until(&mut self, name: &str, mut is_ready: impl FnMut() -> bool) -> Result<()> {
+        let begin = Instant::now();
+        while !is_ready() {
+            if let Some(status) = self.0.try_wait()? {
+                bail!("{name} ended while it started: {status}");
+            }
+            ensure!(begin.elapsed() < START_MAX, "{name} did not start within {} s", START_MAX.as_secs());
+            std::thread::sleep(Duration::from_millis(20));
         }
-        std::thread::sleep(if overdue { PAUSE } else { PAUSE.min(left) });
-    };
-    let cost = Cost {
-        wall: begin.elapsed(),
-        processor: used.rusage.utime + used.rusage.stime,
-        peak_bytes: used.rusage.maxrss,
-    };
-    let said = text_of(&mut said)? + &text_of(&mut complained)?;
-    Ok(Ended { code: used.status.code(), overdue, said, cost })
+        Ok(())
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.kill();
+    }
 }
 
 #[cfg(test)]
@@ -275,5 +303,13 @@ mod tests {
         assert!(failed.code == Some(4) && !failed.overdue && failed.said == "why\n", "{failed:?}");
         let overdue = ended_within(Command::new("sleep").arg("60"), Duration::from_millis(20)).unwrap();
         assert!(overdue.overdue && overdue.code.is_none());
+    }
+
+    #[test]
+    fn a_program_beside_us_that_ends_is_not_waited_for() {
+        let mut ended = Owned(Command::new("sh").args(["-c", "exit 6"]).spawn().unwrap());
+        let error = ended.wait_until("it", || false).unwrap_err().to_string();
+        assert!(error.contains("it ended while it started") && error.contains('6'), "{error}");
+        ended.kill().unwrap();
     }
 }

@@ -7,11 +7,12 @@ use crate::install;
 use crate::json::number_of;
 use crate::kopia::{self, Kopia};
 use crate::program::{self, Cost};
-use crate::tree;
+use crate::tree::{self, Listing};
 use crate::workspace::{self, Build};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -305,20 +306,18 @@ impl Repository {
         let mut command = self.command();
         match self.tool.name {
             Name::Silt | Name::Restic => {
-                command.arg("restore").arg(self.snapshot_id(label)?).arg("--target").arg(target);
+                command.arg("restore").arg(self.snapshot_id(label)?).arg("--target").arg(target)
             }
-            Name::Rustic => drop(command.arg("restore").arg(self.snapshot_id(label)?).arg(target)),
-            Name::Borg => {
-                command.arg("extract").arg(self.archive(label)).current_dir(target);
-            }
+            Name::Rustic => command.arg("restore").arg(self.snapshot_id(label)?).arg(target),
+            Name::Borg => command.arg("extract").arg(self.archive(label)).current_dir(target),
             Name::Kopia => {
                 let snapshot = self.snapshot_of(label)?;
                 let source = snapshot["source"]["path"].as_str().context("a snapshot without a source")?;
                 let place = restored_place(Path::new(source), target)?;
                 fs::create_dir_all(place.parent().context("it lies below the target")?)?;
-                command.arg("restore").arg(id_of(&snapshot)?).arg(place);
+                command.arg("restore").arg(id_of(&snapshot)?).arg(place)
             }
-        }
+        };
         if self.tool.settings.says_json {
             command.arg("--json");
         }
@@ -357,6 +356,20 @@ impl Repository {
     pub fn restore(&self, label: &str, source: &Path, target: &Path) -> Result<(Cost, PathBuf)> {
         let cost = program::measured(&mut self.restore_command(label, target)?)?;
         Ok((cost, restored_place(source, target)?))
+    }
+
+    /// Restores each of these snapshots of `source` into the folder `target`, which is removed after each, and compares
+    /// it; returns the cost of all.
+    pub fn expect_restored(&self, expected: &BTreeMap<String, Listing>, source: &Path, target: &Path) -> Result<Cost> {
+        let mut total = Cost::default();
+        for (label, listing) in expected {
+            let (cost, place) = self.restore(label, source, target)?;
+            let compared = listing.expect_same(&Listing::of(&place)?);
+            compared.with_context(|| format!("snapshot {label} came back differently"))?;
+            fs::remove_dir_all(target)?;
+            total = total.then(cost);
+        }
+        Ok(total)
     }
 
     /// The command that forgets these snapshots; for `silt` it is all there is to do.
@@ -427,10 +440,8 @@ impl Repository {
             let tags = snapshot["tags"].as_array().map_or(&[][..], Vec::as_slice);
             tags.iter().any(|tag| tag == label) || label_of_kopia(snapshot) == Some(label)
         };
-        let Some(snapshot) = snapshots.iter().find(is_tagged) else {
-            bail!("{} lists no snapshot with the tag {label}", self.tool.name.text())
-        };
-        Ok(snapshot)
+        let snapshot = snapshots.iter().find(is_tagged);
+        snapshot.with_context(|| format!("{} lists no snapshot with the tag {label}", self.tool.name.text()))
     }
 
     fn snapshots(&self) -> Result<Vec<Value>> {
@@ -453,7 +464,8 @@ impl Repository {
         format!("{}::{label}", self.path().display())
     }
 
-    fn kopia(&self) -> Kopia {
+    /// This repository, for what only kopia is asked.
+    pub fn kopia(&self) -> Kopia {
         Kopia::at(&self.tool.program, &self.folder)
     }
 }

@@ -178,8 +178,7 @@ pub fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        for name in names(&folder)? {
-            let path = folder.join(name);
+        for path in entries(&folder)? {
             let form = fs::symlink_metadata(&path)?.file_type();
             if form.is_dir() {
                 folders.push(path);
@@ -198,11 +197,11 @@ pub fn readable_files(root: &Path) -> (Vec<PathBuf>, usize) {
     let (mut found, mut unreadable) = (Vec::new(), 0);
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        let Ok(names) = names(&folder) else {
+        let Ok(paths) = entries(&folder) else {
             unreadable += 1;
             continue;
         };
-        for path in names.into_iter().map(|name| folder.join(name)) {
+        for path in paths {
             match fs::symlink_metadata(&path).map(|status| status.file_type()) {
                 Ok(form) if form.is_dir() => folders.push(path),
                 Ok(form) if form.is_file() => found.push(path),

@@ -4,6 +4,7 @@
 //! of them. At the end the commit records of one series are lost, and the others must not notice.
 
 use super::far::{Distance, Far};
+use super::report::row_with;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
@@ -18,8 +19,8 @@ use siltstone_testbed::tree::Listing;
 use siltstone_testbed::workspace::Build;
 use std::fs;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -117,27 +118,25 @@ impl Clients<'_> {
 
     /// Backs up each of these clients once.
     fn back_up(&mut self, operation: &'static str, version: u64, clients: Range<u64>) -> Result<()> {
-        let (next, costs) = (AtomicU64::new(clients.start), Mutex::new(Vec::new()));
+        let next = AtomicU64::new(clients.start);
         self.far.link.take_traffic();
         let begin = Instant::now();
-        let work = || -> Result<()> {
+        let work = || -> Result<Vec<Cost>> {
+            let mut costs = Vec::new();
             loop {
                 let client = next.fetch_add(1, Ordering::Relaxed);
                 if client >= clients.end {
-                    return Ok(());
+                    return Ok(costs);
                 }
-                let cost = self.back_up_one(client, version).with_context(|| Self::series(client))?;
-                costs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(cost);
+                costs.push(self.back_up_one(client, version).with_context(|| Self::series(client))?);
             }
         };
-        std::thread::scope(|scope| {
+        let costs = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..self.at_once).map(|_| scope.spawn(work)).collect();
-            workers
-                .into_iter()
-                .try_for_each(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            let joined = workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            joined.collect::<Result<Vec<_>>>()
         })?;
-        let costs = costs.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        self.add(operation, clients.end - clients.start, begin.elapsed(), costs);
+        self.add(operation, clients.end - clients.start, begin.elapsed(), costs.concat());
         Ok(())
     }
 
@@ -248,7 +247,7 @@ fn row(sample: &Sample) -> Row {
     let megabytes = |bytes| rounded(as_float(bytes) / 1e6, 2);
     let peak = sample.costs.iter().map(|cost| cost.peak_bytes).max().unwrap_or_default();
     let each = Spread::of(sample.costs.iter().map(|cost| cost.wall.as_secs_f64())).median;
-    let cells = [
+    row_with([
         ("repository", json!(sample.repository)),
         ("operation", json!(sample.operation)),
         ("clients", json!(sample.clients)),
@@ -259,6 +258,5 @@ fn row(sample: &Sample) -> Row {
         ("requests_each", json!(rounded(as_float(sample.traffic.requests) / as_float(sample.clients), 1))),
         ("seconds_each", json!(rounded(each, 2))),
         ("peak_mib", json!(rounded(as_float(peak) / f64::from(1 << 20), 0))),
-    ];
-    cells.into_iter().map(|(column, value)| (column.to_owned(), value)).collect()
+    ])
 }

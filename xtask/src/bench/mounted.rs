@@ -3,6 +3,7 @@
 //!
 //! What is timed is compared with the source.
 
+use super::report::{row_with, rows_by_operation};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::json;
@@ -310,27 +311,9 @@ impl Drop for Mounted {
     }
 }
 
-/// One row for each operation of each tool, in the order in which they came.
 fn rows_of(samples: &[Sample]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let mut done: Vec<(&str, &str)> = Vec::new();
-    for first in samples {
-        if done.contains(&(&first.data, first.operation)) {
-            continue;
-        }
-        done.push((&first.data, first.operation));
-        let of = |tool: Name| -> Vec<&Sample> {
-            let is_one = |other: &&Sample| {
-                (&other.data, other.operation, other.tool) == (&first.data, first.operation, tool.text())
-            };
-            samples.iter().filter(is_one).collect()
-        };
-        let restic = of(Name::Restic);
-        rows.extend(
-            [of(Name::Silt), of(Name::Restic)].iter().filter(|own| !own.is_empty()).map(|own| row(own, &restic)),
-        );
-    }
-    rows
+    let tools = [Name::Silt.text(), Name::Restic.text()];
+    rows_by_operation(samples, &tools, |sample| [&sample.data, sample.operation, sample.tool], row)
 }
 
 fn row(own: &[&Sample], restic: &[&Sample]) -> Row {
@@ -342,7 +325,7 @@ fn row(own: &[&Sample], restic: &[&Sample]) -> Row {
         let theirs = values(restic).median;
         rounded(if is_speed { spread.median / theirs } else { theirs / spread.median }, 2)
     });
-    let cells = [
+    row_with([
         ("data", json!(first.data)),
         ("operation", json!(first.operation)),
         ("tool", json!(first.tool)),
@@ -351,8 +334,7 @@ fn row(own: &[&Sample], restic: &[&Sample]) -> Row {
         ("spread_percent", json!(rounded(spread.percent(), 0))),
         ("peak_mib", json!(rounded(peak, 0))),
         ("ratio", json!(ratio)),
-    ];
-    cells.into_iter().map(|(column, value)| (column.to_owned(), value)).collect()
+    ])
 }
 
 #[cfg(test)]

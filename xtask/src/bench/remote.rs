@@ -3,6 +3,7 @@
 //! installed, rustic at the same server, and `rclone copy` where files as they are say something.
 
 use super::far::{Distance, Far};
+use super::report::{row_with, rows_by_operation};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
@@ -83,7 +84,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let rows = rows_of(&bench.samples);
     let mut notes: Vec<String> = tools.iter().map(|tool| format!("{}, with its defaults", tool.version)).collect();
     notes.push(far.note.clone());
-    notes.push(format!("rclone: {}", first_line(&program::quietly(Command::new("rclone").arg("version"))?)));
+    let rclone = program::quietly(Command::new(RCLONE.program).arg("version"))?;
+    notes.push(format!("rclone: {}", rclone.lines().next().unwrap_or_default()));
     notes.push(format!("{rounds} rounds, taking turns; medians of seconds; requests and bytes of the last round"));
     notes.push("cold: a machine that has never seen the repository; ratio: seconds to those of restic".into());
     notes.extend(
@@ -275,26 +277,9 @@ impl Bench<'_> {
     }
 }
 
-/// One row for each operation of each tool, in the order in which they came.
 fn rows_of(samples: &[Sample]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let mut done: Vec<(&str, &str)> = Vec::new();
-    for sample in samples {
-        if done.contains(&(&sample.data, sample.operation)) {
-            continue;
-        }
-        done.push((&sample.data, sample.operation));
-        let of = |tool: &str| -> Vec<&Sample> {
-            let is_one = |other: &&Sample| {
-                other.data == sample.data && other.operation == sample.operation && other.tool == tool
-            };
-            samples.iter().filter(is_one).collect()
-        };
-        let restic = of(Name::Restic.text());
-        let tools = [Name::Silt.text(), Name::Restic.text(), Name::Rustic.text(), RCLONE_COPY];
-        rows.extend(tools.into_iter().map(of).filter(|own| !own.is_empty()).map(|own| row(&own, &restic)));
-    }
-    rows
+    let tools = [Name::Silt.text(), Name::Restic.text(), Name::Rustic.text(), RCLONE_COPY];
+    rows_by_operation(samples, &tools, |sample| [&sample.data, sample.operation, sample.tool], row)
 }
 
 fn row(own: &[&Sample], restic: &[&Sample]) -> Row {
@@ -303,7 +288,7 @@ fn row(own: &[&Sample], restic: &[&Sample]) -> Row {
     let megabytes = |bytes| rounded(as_float(bytes) / 1e6, 3);
     let peak = own.iter().map(|sample| sample.cost.peak_bytes).max().unwrap_or_default();
     let ratio = (!restic.is_empty()).then(|| rounded(spread.median / seconds(restic).median, 2));
-    let cells = [
+    row_with([
         ("data", json!(last.data)),
         ("operation", json!(last.operation)),
         ("tool", json!(last.tool)),
@@ -314,12 +299,7 @@ fn row(own: &[&Sample], restic: &[&Sample]) -> Row {
         ("spread_percent", json!(rounded(spread.percent(), 0))),
         ("peak_mib", json!(rounded(as_float(peak) / f64::from(1 << 20), 0))),
         ("ratio", json!(ratio)),
-    ];
-    cells.into_iter().map(|(column, value)| (column.to_owned(), value)).collect()
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+    ])
 }
 
 #[cfg(test)]

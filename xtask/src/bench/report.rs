@@ -127,6 +127,37 @@ impl Report {
     }
 }
 
+/// Returns the row of these cells.
+pub(super) fn row_with<const N: usize>(cells: [(&str, Value); N]) -> Row {
+    cells.into_iter().map(|(column, value)| (column.to_owned(), value)).collect()
+}
+
+/// Returns a row for each operation of each of the `tools`, the operations in the order in which they came. `names` are
+/// the data, operation and tool of a sample; `row` is given the samples of one tool and those of restic.
+pub(super) fn rows_by_operation<S>(
+    samples: &[S],
+    tools: &[&str],
+    names: impl Fn(&S) -> [&str; 3],
+    row: impl Fn(&[&S], &[&S]) -> Row,
+) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut done: Vec<[&str; 2]> = Vec::new();
+    for sample in samples {
+        let [data, operation, _] = names(sample);
+        if done.contains(&[data, operation]) {
+            continue;
+        }
+        done.push([data, operation]);
+        let of = |tool: &str| -> Vec<&S> {
+            samples.iter().filter(|other| names(other) == [data, operation, tool]).collect()
+        };
+        let restic = of(Name::Restic.text());
+        let of_tools = tools.iter().map(|tool| of(tool)).filter(|own| !own.is_empty());
+        rows.extend(of_tools.map(|own| row(&own, &restic)));
+    }
+    rows
+}
+
 impl Series {
     fn seconds(&self) -> Spread {
         Spread::of(self.samples.iter().map(|sample| sample.cost.wall.as_secs_f64()))

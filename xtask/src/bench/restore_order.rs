@@ -4,6 +4,7 @@
 
 use super::history::configuration::{self, Prepared};
 use super::history::versions::{RESTORED, Taken, Versions};
+use super::report::row_with;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
@@ -73,10 +74,8 @@ fn one_history(corpus: &Corpus, prepared: &Prepared, work: &Path) -> Result<Vec<
     let snapshots = RESTORED.into_iter().zip(versions.restored()?);
     snapshots
         .map(|(snapshot, taken)| {
-            let mut row = Row::new();
-            for (key, value) in [("data", corpus.name.as_str()), ("config", name), ("snapshot", snapshot)] {
-                row.insert(key.into(), json!(value));
-            }
+            let mut row =
+                row_with([("data", json!(corpus.name)), ("config", json!(name)), ("snapshot", json!(snapshot))]);
             row.extend(restored(&repository, &source, taken, &mut pile).with_context(|| said(&row))?);
             Ok(row)
         })
@@ -110,12 +109,7 @@ mod tests {
 
     #[test]
     fn reading_a_container_twice_is_seen() {
-        let row = |read: u64| {
-            let mut row = Row::new();
-            row.insert("containers_needed".into(), json!(7));
-            row.insert("containers_read".into(), json!(read));
-            row
-        };
+        let row = |read: u64| row_with([("containers_needed", json!(7)), ("containers_read", json!(read))]);
         assert!(is_in_order(&row(7)) && !is_in_order(&row(8)) && !is_in_order(&row(6)));
     }
 }

@@ -81,34 +81,30 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         count.commands += outcome.commands;
         peak_bytes = peak_bytes.max(outcome.peak_bytes);
     }
-    let mut report = String::new();
-    writeln!(
-        report,
-        "| object | mutation | trials | commands | trials in which all ended well |\n|---|---|---:|---:|---:|"
-    )?;
+    let mut report = String::from("| object | mutation | trials | commands | trials in which all ended well |\n");
+    report += "|---|---|---:|---:|---:|\n";
     for ((object, kind), Count { trials, commands, unhurt }) in &counts {
         writeln!(report, "| {object} | {kind} | {trials} | {commands} | {unhurt} |")?;
     }
     writeln!(report, "\nPanics, hangs, restores that lie: 0. Peak memory of any command: {} MiB.", peak_bytes >> 20)?;
-    report += &flips(&scene, options)?;
+    report += &flips(&scene, &objects, options)?;
     println!("{report}");
     if options.campaign.record { keep(&report, options) } else { Ok(()) }
 }
 
 /// The cost of one flipped bit in a container, place by place.
-fn flips(scene: &Scene, options: &Options) -> Result<String> {
+fn flips(scene: &Scene, objects: &[(String, u64)], options: &Options) -> Result<String> {
     if options.flips == 0 {
         return Ok(String::new());
     }
     let mut lost_snapshots = vec![0_u64; scene.versions.len() + 1];
     let mut lost_files = vec![0_usize; scene.versions.len()];
-    let objects = scene.objects()?;
     let lost = trials::run("damage: flips", options.flips, |flip| {
         let mut sequence = Sequence::of(&[options.seed, u64::MAX, flip]);
-        let mutation = Mutation::flip_in_a_container(&objects, &mut sequence).context("there are containers")?;
-        let copy = trial::mutated(scene, &mutation)?;
-        let lost = |version| trial::files_lost(scene, copy.path(), version).with_context(|| mutation.to_string());
-        scene.versions.iter().map(lost).collect::<Result<Vec<usize>>>()
+        let mutation = Mutation::flip_in_a_container(objects, &mut sequence).context("there are containers")?;
+        let (folder, repository) = trial::mutated(scene, &mutation)?;
+        let lost = |version| trial::files_lost(scene, &repository, folder.path(), version);
+        scene.versions.iter().map(lost).collect::<Result<Vec<usize>>>().with_context(|| mutation.to_string())
     })?;
     for lost in lost {
         lost_snapshots[lost.iter().filter(|files| **files > 0).count()] += 1;

@@ -47,20 +47,19 @@ const COMMANDS: [&[&str]; 15] = [
     &["backup", "--force"],
 ];
 
-/// A damaged copy of the scene's repository.
-pub(super) fn mutated(scene: &Scene, mutation: &Mutation) -> Result<TempDir> {
-    let copy = tempfile::tempdir_in(&scene.folder)?;
-    let repository = scene.repository.copied_to(&copy.path().join("copy"))?;
+/// A damaged copy of the scene's repository, below a folder of its own.
+pub(super) fn mutated(scene: &Scene, mutation: &Mutation) -> Result<(TempDir, Repository)> {
+    let folder = tempfile::tempdir_in(&scene.folder)?;
+    let repository = scene.repository.copied_to(&folder.path().join("copy"))?;
     mutation.apply(&repository.path(), &mut Sequence::new(0))?;
-    Ok(copy)
+    Ok((folder, repository))
 }
 
 /// Runs a trial.
 pub(super) fn run(scene: &Scene, mutation: &Mutation, sequence: &mut Sequence) -> Result<Outcome> {
-    let copy = mutated(scene, mutation)?;
-    let repository = scene.repository.at(&copy.path().join("copy"));
-    let mut trial =
-        Trial { scene, repository, folder: copy.path(), outcome: Outcome { unhurt: true, ..Outcome::default() } };
+    let (folder, repository) = mutated(scene, mutation)?;
+    let outcome = Outcome { unhurt: true, ..Outcome::default() };
+    let mut trial = Trial { scene, repository, folder: folder.path(), outcome };
     let version = &scene.versions[sequence.index(scene.versions.len())];
     trial.restore(version)?;
     for _ in 0..=sequence.below(3) {
@@ -75,9 +74,8 @@ pub(super) fn run(scene: &Scene, mutation: &Mutation, sequence: &mut Sequence) -
 }
 
 /// The files of a version that do not come back, whatever the restore says.
-pub(super) fn files_lost(scene: &Scene, copy: &Path, version: &Version) -> Result<usize> {
-    let repository = scene.repository.at(&copy.join("copy"));
-    let target = copy.join(format!("lost-{}", version.label));
+pub(super) fn files_lost(scene: &Scene, repository: &Repository, folder: &Path, version: &Version) -> Result<usize> {
+    let target = folder.join(format!("lost-{}", version.label));
     program::ended_within(repository.command().args(["restore", &version.id, "--target"]).arg(&target), TIME_MAX)?;
     let place = restored_place(&scene.source, &target)?;
     let found = if place.exists() { version.listing.files_in(&Listing::of(&place)?) } else { 0 };
@@ -118,21 +116,17 @@ impl Trial<'_> {
 
     /// Restores a version: exactly, or with an error and no file that lies. It may have been forgotten meanwhile.
     fn restore(&mut self, version: &Version) -> Result<()> {
-        self.restore_snapshot(&version.id, &version.listing, false)
+        self.restore_snapshot(&[&version.id], &version.listing, false)
     }
 
     /// Restores what was just backed up: exactly.
     fn restore_newest(&mut self) -> Result<()> {
         let listing = Listing::of(&self.scene.source)?;
         let path = self.scene.source.display().to_string();
-        self.restore_snapshot_of(&["latest", "--path", &path], &listing, true)
+        self.restore_snapshot(&["latest", "--path", &path], &listing, true)
     }
 
-    fn restore_snapshot(&mut self, id: &str, listing: &Listing, must: bool) -> Result<()> {
-        self.restore_snapshot_of(&[id], listing, must)
-    }
-
-    fn restore_snapshot_of(&mut self, which: &[&str], listing: &Listing, must: bool) -> Result<()> {
+    fn restore_snapshot(&mut self, which: &[&str], listing: &Listing, must: bool) -> Result<()> {
         let target = tempfile::tempdir_in(self.folder)?;
         let mut command = self.repository.command();
         command.arg("restore").args(which).arg("--target").arg(target.path());

@@ -13,7 +13,8 @@
 mod ledger;
 mod outcome;
 
-use crate::test::EVERYTHING;
+use crate::campaign;
+use crate::test::cargo;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use ledger::Ledger;
@@ -47,7 +48,7 @@ const INPUT_BYTES_MAX: u32 = 64 << 10;
 const KEPT_BYTES_MAX: u32 = 8 << 10;
 
 /// Options: targets to fuzz, and for how long.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct Options {
     /// Seconds of processor time for each target.
     #[arg(long, default_value_t = 3600)]
@@ -80,16 +81,7 @@ pub(crate) struct Options {
 impl Options {
     /// The form that is part of the tests.
     pub(crate) fn short() -> Self {
-        Self {
-            seconds: 6,
-            resume: false,
-            targets: Vec::new(),
-            corpus: None,
-            program: None,
-            keep: false,
-            record: false,
-            whole: false,
-        }
+        Self { seconds: 6, ..Self::default() }
     }
 }
 
@@ -149,8 +141,8 @@ fn say_failures(outcomes: &[Outcome]) -> Result<()> {
 /// Builds the program that holds all targets, and says where it is. `fuzz/rustc` makes code say where it has been: that
 /// of all crates in a folder of their own, or that of this workspace alone, on dependencies that tests have compiled.
 fn build(whole: bool) -> Result<PathBuf> {
-    let mut command = workspace::cargo();
-    command.arg("build").args(EVERYTHING).args(["--example", "guided"]);
+    let mut command = cargo("build");
+    command.args(["--example", "guided"]);
     command.env("SILTSTONE_FUZZ_COMMIT", workspace::commit());
     let (compiler, target) = (folder().join("rustc"), workspace::target()?);
     let built = if whole {
@@ -239,10 +231,7 @@ impl Campaign {
             }
             Ok(())
         };
-        std::thread::scope(|scope| {
-            let workers = (0..AT_ONCE).map(|_| scope.spawn(work)).collect::<Vec<_>>();
-            workers.into_iter().try_for_each(|worker| worker.join().expect("no worker panics"))
-        })?;
+        campaign::each(0..AT_ONCE, |_| work())?;
         let mut outcomes = ended.into_inner().expect("no worker panics");
         outcomes.sort_by(|a, b| a.target.cmp(&b.target));
         Ok(outcomes)

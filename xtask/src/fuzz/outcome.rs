@@ -33,33 +33,20 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Reads the figures of a round from what the program wrote; those it did not come to are 0.
-    fn of_round(ended: &Ended) -> Self {
+    /// Adds another round, after which so many inputs are in the corpus. Figures are read from what the program wrote;
+    /// those it did not come to are 0.
+    pub(super) fn add(&mut self, ended: &Ended, inputs: usize) {
         let statistic = |name: &str| {
             let line = ended.said.lines().rev().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-            line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
+            line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or_default()
         };
-        Self {
-            processor: ended.cost.processor,
-            executions: statistic("stat::number_of_executed_units"),
-            edges: edges(&ended.said),
-            peak_mib: statistic("stat::peak_rss_mb"),
-            slowest_seconds: statistic("stat::slowest_unit_time_sec"),
-            failure: (ended.code != Some(0)).then(|| end(&ended.said)),
-            ..Self::default()
-        }
-    }
-
-    /// Adds another round, after which so many inputs are in the corpus.
-    pub(super) fn add(&mut self, ended: &Ended, inputs: usize) {
-        let round = Self::of_round(ended);
-        self.processor += round.processor;
-        self.executions += round.executions;
-        self.edges = self.edges.max(round.edges);
+        self.processor += ended.cost.processor;
+        self.executions += statistic("stat::number_of_executed_units");
+        self.edges = self.edges.max(edges(&ended.said));
         self.inputs = inputs;
-        self.peak_mib = self.peak_mib.max(round.peak_mib);
-        self.slowest_seconds = self.slowest_seconds.max(round.slowest_seconds);
-        self.failure = round.failure;
+        self.peak_mib = self.peak_mib.max(statistic("stat::peak_rss_mb"));
+        self.slowest_seconds = self.slowest_seconds.max(statistic("stat::slowest_unit_time_sec"));
+        self.failure = (ended.code != Some(0)).then(|| end(&ended.said));
     }
 }
 
@@ -156,7 +143,9 @@ mod tests {
     #[test]
     fn a_failure_shows_the_end_of_what_was_said() {
         let said = format!("{}==9== ERROR: libFuzzer: deadly signal\nartifact written", "a line\n".repeat(100));
-        let failure = Outcome::of_round(&ended(&said, 77)).failure.expect("a failure");
+        let mut outcome = Outcome::default();
+        outcome.add(&ended(&said, 77), 0);
+        let failure = outcome.failure.expect("a failure");
         assert!(failure.ends_with("artifact written") && failure.lines().count() == LINES_SHOWN);
     }
 }

@@ -12,8 +12,8 @@ mod place;
 mod server;
 mod source;
 
-use crate::campaign;
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use crate::campaign::{self, each, joined};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use client::{Client, Ending, Ran};
 use place::{Site, Where};
@@ -174,9 +174,7 @@ impl Scene {
         each(self.clients.iter_mut().zip(ran), |(client, ran)| client.settle(ran))?;
         let listed: BTreeSet<String> = self.repository.labels()?.into_iter().collect();
         let expected: BTreeSet<String> = self.clients.iter().flat_map(Client::snapshots).cloned().collect();
-        if listed != expected {
-            bail!("snapshots listed: {listed:?}; snapshots committed: {expected:?}");
-        }
+        ensure!(listed == expected, "snapshots listed: {listed:?}; snapshots committed: {expected:?}");
         program::quietly(self.repository.command().args(["check", "--read-data"]))?;
         each(&self.clients, Client::verify)?;
         Ok(())
@@ -204,23 +202,9 @@ impl Scene {
         let mut table = Table::new(columns);
         let Count { commands, killed, away, .. } = &self.count;
         let numbers = [options.clients, *commands, *killed, *away, self.cuts()];
-        let cells = std::iter::once(options.place.text().to_owned()).chain(numbers.map(|number| number.to_string()));
+        let cells = std::iter::once(options.place.text()).chain(numbers.map(|number| number.to_string()));
         table.row(cells.collect());
         let snapshots = self.clients.iter().flat_map(Client::snapshots).count();
         format!("{table}\n{snapshots} snapshots left and whole; committed snapshots lost, damage found: 0.\n")
     }
-}
-
-/// Does the work on each item, all at once.
-fn each<I: Send, T: Send>(items: impl IntoIterator<Item = I>, work: impl Fn(I) -> Result<T> + Sync) -> Result<Vec<T>> {
-    let work = &work;
-    thread::scope(|scope| {
-        let threads: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
-        let results: Vec<Result<T>> = threads.into_iter().map(joined).collect();
-        results.into_iter().collect()
-    })
-}
-
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
-    thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the loop panicked")))
 }

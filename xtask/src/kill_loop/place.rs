@@ -56,9 +56,8 @@ impl Where {
     pub(super) fn open(self, silt: &Tool, work: &Path) -> Result<(Site, Option<Server>)> {
         let folder = work.join(NAME);
         let site = |place| Site { kind: self, place, cuts: work.join("cuts") };
-        let at = |address| site(Place { address, variables: Vec::new() });
         Ok(match self {
-            Self::Folder => (at(folder.display().to_string()), None),
+            Self::Folder => (site(Place { address: folder.display().to_string(), variables: Vec::new() }), None),
             Self::Sftp => {
                 install::ensure(&[install::SFTP_SERVER])?;
                 let address = format!("sftp:server:{}", folder.display());
@@ -93,17 +92,8 @@ impl Where {
     }
 
     /// As typed and printed.
-    pub(super) fn text(self) -> &'static str {
-        match self {
-            Self::Folder => "folder",
-            Self::S3 => "s3",
-            Self::S3Nodes => "s3-nodes",
-            Self::Azure => "azure",
-            Self::Google => "google",
-            Self::Sftp => "sftp",
-            Self::Rclone => "rclone",
-            Self::Silt => "silt",
-        }
+    pub(super) fn text(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 

@@ -1,20 +1,17 @@
 //! Servers that are killed and started again: MinIO, and `silt serve` over a folder. An emulator that forgets all it
 //! holds stays, and the way to it is cut.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use siltstone_testbed::distance::Link;
 use siltstone_testbed::minio::Minio;
-use siltstone_testbed::program;
+use siltstone_testbed::program::{self, Owned};
 use siltstone_testbed::tool::{Place, Repository, Tool};
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::time::Duration;
 
-/// No start takes longer.
-const START_MAX: Duration = Duration::from_mins(1);
 const RIGHTS: &str = "put,list,read,forget,admin";
 
 /// A server that ends with the value.
@@ -50,7 +47,7 @@ impl Server {
     pub(super) fn kill(&mut self) -> Result<()> {
         match self {
             Self::Minio(server) => server.kill(),
-            Self::Silt(server) => server.kill(),
+            Self::Silt(server) => Ok(server.process.kill()?),
             Self::Linked(server) => {
                 server.link.cut();
                 Ok(())
@@ -84,7 +81,7 @@ pub(super) struct Serving {
     repository: Repository,
     tokens: PathBuf,
     address: SocketAddr,
-    process: Child,
+    process: Owned,
 }
 
 impl Serving {
@@ -98,48 +95,23 @@ impl Serving {
         let token = program::quietly(&mut add)?.trim().to_owned();
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let process = started(&repository, &tokens, address)?;
-        let mut server = Self { repository, tokens, address, process };
-        server.wait_until_ready()?;
         let place = Place { address: format!("silt:http://{address}/"), variables: vec![("SILT_TOKEN", token)] };
-        Ok((server, place))
-    }
-
-    fn kill(&mut self) -> Result<()> {
-        self.process.kill()?;
-        self.process.wait()?;
-        Ok(())
+        Ok((Self { repository, tokens, address, process }, place))
     }
 
     fn restart(&mut self) -> Result<()> {
-        self.kill()?;
+        self.process.kill()?;
         self.process = started(&self.repository, &self.tokens, self.address)?;
-        self.wait_until_ready()
-    }
-
-    fn wait_until_ready(&mut self) -> Result<()> {
-        let begin = Instant::now();
-        while TcpStream::connect(self.address).is_err() {
-            if let Some(status) = self.process.try_wait()? {
-                bail!("`silt serve` ended while it started: {status}");
-            }
-            if begin.elapsed() > START_MAX {
-                bail!("`silt serve` did not start within {} s", START_MAX.as_secs());
-            }
-            sleep(Duration::from_millis(20));
-        }
         Ok(())
     }
 }
 
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.kill();
-    }
-}
-
-fn started(repository: &Repository, tokens: &Path, address: SocketAddr) -> Result<Child> {
+/// Starts a server and waits until it serves.
+fn started(repository: &Repository, tokens: &Path, address: SocketAddr) -> Result<Owned> {
     let mut command = repository.command();
     command.args(["serve", "--quiet", "--listen", &address.to_string(), "--tokens"]).arg(tokens);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().context("`silt serve` cannot be started")
+    let mut process = Owned(command.spawn().context("`silt serve` cannot be started")?);
+    process.wait_until("`silt serve`", || TcpStream::connect(address).is_ok())?;
+    Ok(process)
 }

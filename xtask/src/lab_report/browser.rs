@@ -5,9 +5,10 @@
 use anyhow::{Context, Result, bail};
 use base64::Engine;
 use serde_json::{Value, json};
+use siltstone_testbed::program::Owned;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// A running browser with one page. It ends when this is dropped.
 pub(super) struct Browser {
-    child: Child,
+    _process: Owned,
     requests: ChildStdin,
     answers: Receiver<Value>,
     session: Option<String>,
@@ -27,7 +28,7 @@ pub(super) struct Browser {
 impl Browser {
     /// Starts the program, which keeps what it must in `folder`.
     pub(super) fn start(program: &Path, folder: &Path) -> Result<Self> {
-        let mut child = Command::new("sh")
+        let child = Command::new("sh")
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >&2", "sh"])
             .arg(program)
             // The sandbox does not work for root nor in most containers, and the page is our own.
@@ -38,8 +39,9 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .context("the browser could not be started")?;
-        let requests = child.stdin.take().context("no pipe to the browser")?;
-        let mut output = BufReader::new(child.stdout.take().context("no pipe from the browser")?);
+        let mut process = Owned(child);
+        let requests = process.0.stdin.take().context("no pipe to the browser")?;
+        let mut output = BufReader::new(process.0.stdout.take().context("no pipe from the browser")?);
         let (sender, answers) = mpsc::channel();
         std::thread::spawn(move || {
             let mut message = Vec::new();
@@ -51,7 +53,7 @@ impl Browser {
                 message.clear();
             }
         });
-        let mut browser = Self { child, requests, answers, session: None, sent: 0, events: Vec::new() };
+        let mut browser = Self { _process: process, requests, answers, session: None, sent: 0, events: Vec::new() };
         let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }))?;
         let attached =
             browser.call("Target.attachToTarget", &json!({ "targetId": target["targetId"], "flatten": true }))?;
@@ -87,6 +89,13 @@ impl Browser {
         }
     }
 
+    /// Calls a method whose result is a picture or a file, and returns the bytes of it.
+    pub(super) fn bytes(&mut self, method: &str, parameters: &Value) -> Result<Vec<u8>> {
+        let result = self.call(method, parameters)?;
+        let text = result["data"].as_str().context("the browser gave no picture")?;
+        Ok(base64::engine::general_purpose::STANDARD.decode(text)?)
+    }
+
     /// Opens a file and waits until it is shown.
     pub(super) fn open(&mut self, file: &Path) -> Result<()> {
         self.events.clear();
@@ -116,18 +125,4 @@ impl Browser {
     fn next(&mut self) -> Result<Value> {
         self.answers.recv_timeout(ANSWER_WAIT_MAX).context("the browser has ended or does not answer")
     }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The bytes of a picture or a file in an answer.
-pub(super) fn bytes(data: &Value) -> Result<Vec<u8>> {
-    let text = data.as_str().context("the browser gave no picture")?;
-    Ok(base64::engine::general_purpose::STANDARD.decode(text)?)
 }

@@ -13,7 +13,7 @@ use siltstone_testbed::install::{self, Needed};
 use siltstone_testbed::machine;
 use siltstone_testbed::program;
 use siltstone_testbed::record;
-use siltstone_testbed::tool::{Reading, Repository, Tool, restored_place};
+use siltstone_testbed::tool::{Reading, Repository, Tool};
 use siltstone_testbed::tree::Listing;
 use siltstone_testbed::workspace::Build;
 use std::collections::BTreeMap;
@@ -137,12 +137,7 @@ impl Recording {
             ensure!(!labels.contains(forgotten), "{forgotten} was forgotten and is listed");
         }
         program::quietly(repository.command().args(["check", "--read-data"]))?;
-        for (label, listing) in &mark.committed {
-            let target = tempfile::tempdir_in(folder)?;
-            repository.restore(label, &self.source, target.path())?;
-            let place = restored_place(&self.source, target.path())?;
-            listing.expect_same(&Listing::of(&place)?).with_context(|| format!("snapshot {label}"))?;
-        }
+        repository.expect_restored(&mark.committed, &self.source, &folder.join("restored"))?;
         repository.backup(&self.source, "after", Reading::Changed)?;
         program::quietly(repository.command().args(["check", "--read-data"])).map(drop)
     }

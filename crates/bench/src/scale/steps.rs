@@ -114,7 +114,7 @@ fn act(acting: &Acting<'_>, step: Step) -> Result<Value> {
         Step::First | Step::Unchanged => acting.back_up(0),
         Step::Changed => acting.back_up(1),
         Step::Cold => acting.back_up(2),
-        Step::Snapshots => Ok(json!({ "snapshots": session.snapshots(&SnapshotFilter::default())?.len() })),
+        Step::Snapshots => Ok(json!({ "snapshots": acting.snapshots()?.len() })),
         Step::Newest => acting.read_sample(&acting.newest()?),
         Step::Oldest => acting.read_sample(&acting.snapshots()?[0]),
         Step::Restore => acting.restore_folder(),

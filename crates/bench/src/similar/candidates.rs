@@ -5,7 +5,7 @@ use siltstone_lab::sketch::versions::Versions;
 use siltstone_similar::aligned::{Place, aligned};
 use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::region::Offer;
-use siltstone_similar::sketch::Shape;
+use siltstone_similar::sketch::{Shape, Sketch};
 use std::collections::HashMap;
 
 /// Taken of either kind.
@@ -17,12 +17,10 @@ pub(super) fn candidates(versions: &Versions) -> Vec<Vec<Offer<usize>>> {
     let mut index = Index::new(Fit::Best, versions.chunks.len(), Shape::DEFAULT.features(), u32::MAX);
     let mut all = Vec::with_capacity(versions.chunks.len());
     for (version, new) in versions.new.iter().enumerate() {
-        let by_place = by_place(versions, version);
+        let by_place = by_place(versions, version, usize::max);
         for number in new.clone() {
-            let found = sketches[number].as_ref().map(|sketch| index.find_some(sketch, EACH)).unwrap_or_default();
-            let found = found.iter().filter_map(|found| Some((usize::try_from(found.number).ok()?, found.matches)));
-            let beside = by_place.get(&number).into_iter().flatten().map(|base| (*base, 0));
-            all.push(found.chain(beside).map(|(base, matches)| offer(versions, base, matches)).collect());
+            let beside = by_place.get(&number).into_iter().flatten().copied();
+            all.push(offers(versions, &index, sketches[number].as_ref(), beside));
         }
         for number in new.clone() {
             if let Some(sketch) = &sketches[number] {
@@ -33,13 +31,31 @@ pub(super) fn candidates(versions: &Versions) -> Vec<Vec<Offer<usize>>> {
     all
 }
 
-fn offer(versions: &Versions, number: usize, matches: usize) -> Offer<usize> {
-    let weight = u32::try_from(matches).unwrap_or(u32::MAX);
-    Offer { number, bytes: versions.bytes(number).len(), weight }
+/// Returns what a chunk with this sketch may be encoded against, likest first: what the index finds, then what lies
+/// `beside` it, which has no weight.
+pub(super) fn offers(
+    versions: &Versions,
+    index: &Index,
+    sketch: Option<&Sketch>,
+    beside: impl Iterator<Item = usize>,
+) -> Vec<Offer<usize>> {
+    let found = sketch.map(|sketch| index.find_some(sketch, EACH)).unwrap_or_default();
+    let found = found.iter().filter_map(|found| Some((usize::try_from(found.number).ok()?, found.matches)));
+    let offer = |(number, matches): (usize, usize)| Offer {
+        number,
+        bytes: versions.bytes(number).len(),
+        weight: u32::try_from(matches).unwrap_or(u32::MAX),
+    };
+    found.chain(beside.map(|number| (number, 0))).map(offer).collect()
 }
 
-/// Returns, for the chunks of a version, those of the version before that they lie over.
-fn by_place(versions: &Versions, version: usize) -> HashMap<usize, Vec<usize>> {
+/// Returns, for the chunks of a version, those of the version before that they lie over. Where that has a chunk at two
+/// places, `choose` returns the one that counts.
+pub(super) fn by_place(
+    versions: &Versions,
+    version: usize,
+    choose: fn(usize, usize) -> usize,
+) -> HashMap<usize, Vec<usize>> {
     let Some(before) = version.checked_sub(1).map(|before| &versions.recipes[before]) else {
         return HashMap::new();
     };
@@ -51,7 +67,10 @@ fn by_place(versions: &Versions, version: usize) -> HashMap<usize, Vec<usize>> {
             Some(*end)
         })
         .collect();
-    let places: HashMap<usize, usize> = before.iter().copied().zip(0..).collect();
+    let mut places: HashMap<usize, usize> = HashMap::new();
+    for (place, number) in before.iter().enumerate() {
+        places.entry(*number).and_modify(|known| *known = choose(*known, place)).or_insert(place);
+    }
     let recipe = &versions.recipes[version];
     let new: Vec<Place> =
         recipe.iter().map(|number| Place { bytes: bytes(number), old: places.get(number).copied() }).collect();

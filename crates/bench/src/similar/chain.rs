@@ -1,21 +1,18 @@
 //! Versions stored as regions, each encoded against the chunks its members resemble: what `silt` is to do, on data in
 //! memory. Every region is decoded again and compared.
 
+use super::candidates::{by_place, offers};
 use super::costs::Costs;
 use anyhow::{Result, ensure};
 use siltstone_lab::sketch::versions::Versions;
-use siltstone_similar::aligned::{Place, aligned};
 use siltstone_similar::benefit::Benefit;
 use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::region::{Level, Offer, RegionDecoder, RegionEncoder, choose_bases};
 use siltstone_similar::sketch::{Shape, Sketch};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::mem;
-use std::ops::Range;
 use std::rc::Rc;
 
-/// Bases taken for one member, by sketch and by place.
-const CANDIDATES: usize = 2;
 /// Bases of a region, in bytes of its text.
 const BASES_OF_TEXT: usize = 3;
 
@@ -91,7 +88,7 @@ impl Store<'_, '_> {
         for number in recipe.iter().filter(|number| !new.contains(number)) {
             self.keep(*number, &mut kept);
         }
-        let by_place = self.by_place(version);
+        let by_place = by_place(self.versions, version, usize::min);
         // Of each depth one: a region is as deep as its deepest base, and so is every member. And what little is
         // expected of stays apart, because a region is kept or not as a whole.
         let mut open: BTreeMap<(u32, bool), Open> = BTreeMap::new();
@@ -120,46 +117,10 @@ impl Store<'_, '_> {
         (deepest, Benefit::DEFAULT.expects(matches, Shape::DEFAULT.features()))
     }
 
-    /// The places in the version before that the new chunks of this one lie over.
-    fn by_place(&self, version: usize) -> HashMap<usize, Vec<usize>> {
-        let Some(before) = version.checked_sub(1).map(|before| &self.versions.recipes[before]) else {
-            return HashMap::new();
-        };
-        let mut end = 0;
-        let ends: Vec<u64> = before
-            .iter()
-            .map(|number| {
-                end += self.versions.bytes(*number).len() as u64;
-                end
-            })
-            .collect();
-        let mut places: HashMap<usize, usize> = HashMap::new();
-        for (place, number) in before.iter().enumerate() {
-            places.entry(*number).or_insert(place);
-        }
-        let recipe = &self.versions.recipes[version];
-        let place = |number: &usize| Place {
-            bytes: self.versions.bytes(*number).len() as u64,
-            old: places.get(number).copied(),
-        };
-        let over = aligned(&recipe.iter().map(place).collect::<Vec<_>>(), &ends);
-        let numbers = |range: Range<usize>| before[range].iter().copied().take(CANDIDATES).collect();
-        recipe.iter().copied().zip(over.into_iter().map(numbers)).collect()
-    }
-
     /// The chunks to encode a new one against, likest first. Where chains are bounded, none deeper than the first.
     fn offers(&self, number: usize, by_place: Option<&Vec<usize>>) -> Vec<Offer<usize>> {
-        let offer = |number: usize, matches: usize| Offer {
-            number,
-            bytes: self.versions.bytes(number).len(),
-            weight: u32::try_from(matches).unwrap_or(u32::MAX),
-        };
-        let found =
-            self.sketches[number].as_ref().map(|sketch| self.index.find_some(sketch, CANDIDATES)).unwrap_or_default();
-        let found =
-            found.into_iter().filter_map(|found| Some(offer(usize::try_from(found.number).ok()?, found.matches)));
-        let by_place = by_place.into_iter().flatten().copied().filter(|base| self.may_be_base(*base));
-        let mut offers: Vec<Offer<usize>> = found.chain(by_place.map(|base| offer(base, 0))).collect();
+        let beside = by_place.into_iter().flatten().copied().filter(|base| self.may_be_base(*base));
+        let mut offers = offers(self.versions, &self.index, self.sketches[number].as_ref(), beside);
         if self.chain.depth.is_some() {
             let depth = offers.first().map(|first| self.depth[first.number]);
             offers.retain(|offer| Some(self.depth[offer.number]) <= depth);

@@ -1,13 +1,12 @@
 //! Pairs of chunks as a backup finds them: each new chunk of a version and the chunk of an earlier one that has the
 //! most features in common with it.
 
+use super::candidates::candidates;
 use anyhow::Result;
 use siltstone_lab::sketch::parallel::in_parallel;
 use siltstone_lab::sketch::versions::Versions;
 use siltstone_similar::delta::{ChunkDelta, Prefix};
-use siltstone_similar::index::{Fit, Index};
 use siltstone_similar::region::{Level, RegionEncoder};
-use siltstone_similar::sketch::Shape;
 
 /// Neighbours that are taken or left out together: deltas of neighbours are alike.
 const RUN_PAIRS: usize = 64;
@@ -25,7 +24,7 @@ pub(super) struct Pair<'d> {
 
 /// Runs of pairs evenly taken from all there are, of about so many bytes in all.
 pub(super) fn find<'d>(versions: &Versions<'d>, bytes_max: u64) -> Result<Vec<Pair<'d>>> {
-    let numbers = taken(versions, &candidates(versions), bytes_max);
+    let numbers = taken(versions, &alike(versions), bytes_max);
     let pairs = in_parallel(numbers.len(), |at| {
         let (base, target) = numbers[at];
         pair(versions.bytes(base), versions.bytes(target))
@@ -33,22 +32,15 @@ pub(super) fn find<'d>(versions: &Versions<'d>, bytes_max: u64) -> Result<Vec<Pa
     pairs.into_iter().collect()
 }
 
-/// Base and target of every chunk that resembles one of an earlier version.
-fn candidates(versions: &Versions) -> Vec<(usize, usize)> {
-    let sketches = versions.sketches();
-    let mut index = Index::new(Fit::Best, versions.chunks.len(), Shape::DEFAULT.features(), u32::MAX);
-    let mut found = Vec::new();
-    for new in &versions.new {
-        let sketched = new.clone().filter_map(|number| Some((number, sketches[number].as_ref()?)));
-        for (number, sketch) in sketched.clone() {
-            let base = index.find(sketch).and_then(|base| usize::try_from(base.number).ok());
-            found.extend(base.map(|base| (base, number)));
-        }
-        for (number, sketch) in sketched {
-            index.insert(number as u64, sketch);
-        }
-    }
-    found
+/// Base and target of every chunk that resembles one of an earlier version; what is offered for its place alone has no
+/// weight.
+fn alike(versions: &Versions) -> Vec<(usize, usize)> {
+    let numbered = candidates(versions).into_iter().enumerate();
+    let pairs = numbered.filter_map(|(target, offers)| {
+        let likest = offers.first().filter(|offer| offer.weight > 0)?;
+        Some((likest.number, target))
+    });
+    pairs.collect()
 }
 
 fn taken(versions: &Versions, all: &[(usize, usize)], bytes_max: u64) -> Vec<(usize, usize)> {

@@ -1,7 +1,8 @@
 //! The codecs of regions that are measured: the crate's own, deltas of single chunks, and zstd as it comes.
 
 use super::regions::Region;
-use anyhow::{Context, Result, anyhow};
+use crate::zstd_error;
+use anyhow::{Context, Result};
 use siltstone_similar::region::{self, Level, RegionDecoder, RegionEncoder};
 use std::hint::black_box;
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, FrameFormat};
@@ -150,9 +151,9 @@ impl<'p> PlainZstd<'p> {
             CParameter::ContentSizeFlag(false),
             CParameter::DeterministicRefPrefix(true),
         ] {
-            compressor.set_parameter(parameter).map_err(complaint)?;
+            compressor.set_parameter(parameter).map_err(zstd_error)?;
         }
-        decompressor.set_parameter(DParameter::Format(FrameFormat::Magicless)).map_err(complaint)?;
+        decompressor.set_parameter(DParameter::Format(FrameFormat::Magicless)).map_err(zstd_error)?;
         Ok(Self { prefixes, compressor, decompressor, scratch: Vec::new(), text: Vec::new() })
     }
 
@@ -174,24 +175,20 @@ impl Codec for PlainZstd<'_> {
             self.text.extend_from_slice(member);
         }
         let window_log = bytes.max(1 << 10).next_power_of_two().ilog2();
-        self.compressor.set_parameter(CParameter::WindowLog(window_log)).map_err(complaint)?;
-        self.compressor.ref_prefix(&self.prefixes[at]).map_err(complaint)?;
+        self.compressor.set_parameter(CParameter::WindowLog(window_log)).map_err(zstd_error)?;
+        self.compressor.ref_prefix(&self.prefixes[at]).map_err(zstd_error)?;
         out.clear();
         out.reserve(zstd_safe::compress_bound(self.text.len()));
-        self.compressor.compress2(out, &self.text).map_err(complaint)?;
+        self.compressor.compress2(out, &self.text).map_err(zstd_error)?;
         Ok(())
     }
 
     fn decode(&mut self, at: usize, region: &Region, written: &[u8]) -> Result<&[u8]> {
         self.copy(&region.bases);
-        self.decompressor.ref_prefix(&self.prefixes[at]).map_err(complaint)?;
+        self.decompressor.ref_prefix(&self.prefixes[at]).map_err(zstd_error)?;
         self.text.clear();
         self.text.reserve(region.text_bytes());
-        self.decompressor.decompress(&mut self.text, written).map_err(complaint)?;
+        self.decompressor.decompress(&mut self.text, written).map_err(zstd_error)?;
         Ok(&self.text)
     }
-}
-
-fn complaint(code: usize) -> anyhow::Error {
-    anyhow!("zstd: {}", zstd_safe::get_error_name(code))
 }

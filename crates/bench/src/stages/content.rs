@@ -75,8 +75,7 @@ impl Content {
         for (path, chunks) in self.chunks()? {
             let fingerprints = fingerprints(&chunks).into_iter();
             let new = chunks.into_iter().zip(fingerprints).filter(|(_, fingerprint)| known.insert(*fingerprint));
-            let new = new.map(|(chunk, _)| chunk);
-            let new: Vec<&[u8]> = new.collect();
+            let new: Vec<&[u8]> = new.map(|(chunk, _)| chunk).collect();
             if !new.is_empty() {
                 beyond.insert(path, new);
             }

@@ -18,7 +18,7 @@ mod works;
 
 use anyhow::Result;
 use cases::{CASES, Case, Observed};
-use content::Content;
+use content::{ByFile, Content};
 use siltstone_testbed::bench::options::StagesOptions;
 use siltstone_testbed::bench::publish::Row;
 use siltstone_testbed::tool::{Name, Settings, Tool};
@@ -93,18 +93,17 @@ fn works_alone(subject: &Subject, work: &Path) -> Result<Vec<(Case, Vec<Alone>)>
     let folder = tempfile::tempdir_in(work)?;
     let source = folder.path().join("source");
     subject.make(&source)?;
-    let before = Content::of(&source)?;
-    let first = {
-        let new = content::regions(&before.chunks_beyond(None)?);
-        let mut works = works::of_source(&before)?;
-        works.extend(works::of_new(&new, folder.path())?);
-        works
+    let of_backup = |whole: &Content, new: &ByFile<'_>| -> Result<Vec<Alone>> {
+        let mut works = works::of_source(whole)?;
+        works.extend(works::of_new(&content::regions(new), folder.path())?);
+        Ok(works)
     };
+    let before = Content::of(&source)?;
+    let first = of_backup(&before, &before.chunks_beyond(None)?)?;
     subject.change(&source)?;
     let after = Content::of(&source)?;
     let new = after.chunks_beyond(Some(&before))?;
-    let mut next = works::of_source(&after)?;
-    next.extend(works::of_new(&content::regions(&new), folder.path())?);
+    let next = of_backup(&after, &new)?;
     let dying = before.chunks_beyond(Some(&after))?;
     let maintain = works::of_dying(&content::pairs(&dying, &new, DELTA_REGION_BYTES), folder.path())?;
     // Of the backup that migrates too, only what comes before its regions is the same work.

@@ -6,7 +6,8 @@
 //! thread on a core, by Linux's own count; of syncing it is the time until the disk has answered.
 
 use super::content::{Content, KEY, Pair, Region, chunker, pieces};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::zstd_error;
+use anyhow::{Context, Result, bail};
 use siltstone_chunk::{Fingerprinter, SliceChunks};
 use siltstone_similar::sketch::{Shape, by_name};
 use siltstone_store::container::{CONTAINER_BYTES_DEFAULT, ContainerKind};
@@ -94,7 +95,7 @@ impl Alone {
 pub(super) fn of_source(content: &Content) -> Result<Vec<Alone>> {
     let bytes = content.bytes();
     let mut buffer = vec![0; READ_BYTES];
-    let reading = least(on_core, || {
+    let reading = least(|| {
         for path in content.files.keys() {
             let mut file = File::open(path)?;
             while file.read(&mut buffer)? > 0 {}
@@ -102,7 +103,7 @@ pub(super) fn of_source(content: &Content) -> Result<Vec<Alone>> {
         Ok(())
     })?;
     let chunker = chunker()?;
-    let cutting = least(on_core, || {
+    let cutting = least(|| {
         for bytes in content.files.values() {
             black_box(SliceChunks::new(&chunker, bytes).count());
         }
@@ -111,7 +112,7 @@ pub(super) fn of_source(content: &Content) -> Result<Vec<Alone>> {
     let pieces = pieces(&content.chunks()?);
     let fingerprinter = Fingerprinter::best(KEY);
     let mut fingerprints = Vec::new();
-    let fingerprinting = least(on_core, || {
+    let fingerprinting = least(|| {
         for piece in &pieces {
             fingerprints.clear();
             fingerprinter.fingerprints(piece, &mut fingerprints);
@@ -131,7 +132,7 @@ pub(super) fn of_new(regions: &[Region<'_>], folder: &Path) -> Result<Vec<Alone>
     let compressing = compressing(&plain, &encoded)?;
     let checking = checking(&plain, &encoded)?;
     let sketcher = by_name(SKETCH_METHOD, Shape::DEFAULT)?;
-    let sketching = least(on_core, || {
+    let sketching = least(|| {
         regions.iter().flatten().for_each(|chunk| {
             black_box(sketcher.sketch(chunk));
         });
@@ -139,8 +140,7 @@ pub(super) fn of_new(regions: &[Region<'_>], folder: &Path) -> Result<Vec<Alone>
     })?;
     let works = [(Work::Compressing, compressing), (Work::Checking, checking), (Work::Sketching, sketching)];
     let mut all: Vec<Alone> = works.map(|(work, time)| Alone { work, bytes, time }).into();
-    let packed: Vec<&[u8]> = encoded.iter().map(|region| region.payload.as_slice()).collect();
-    all.extend(of_packed(&packed, folder)?);
+    all.extend(of_packed(&encoded, folder)?);
     Ok(all)
 }
 
@@ -150,7 +150,7 @@ pub(super) fn of_dying(pairs: &[Pair<'_>], folder: &Path) -> Result<Vec<Alone>> 
     let bytes = plain.iter().map(|plain| plain.len() as u64).sum();
     let mut encoder = RegionEncoder::fast(ZSTD_LEVEL_DEFAULT);
     let mut deltas = Vec::new();
-    let encoding = least(on_core, || {
+    let encoding = least(|| {
         deltas.clear();
         for (pair, plain) in pairs.iter().zip(&plain) {
             let bases: Vec<Base<'_>> =
@@ -160,30 +160,26 @@ pub(super) fn of_dying(pairs: &[Pair<'_>], folder: &Path) -> Result<Vec<Alone>> 
         Ok(())
     })?;
     let mut all = vec![Alone { work: Work::Encoding, bytes, time: encoding }];
-    let packed: Vec<&[u8]> = deltas.iter().map(|region| region.payload.as_slice()).collect();
-    all.extend(of_packed(&packed, folder)?);
+    all.extend(of_packed(&deltas, folder)?);
     Ok(all)
 }
 
 /// The works over what lies on disk in the end.
-fn of_packed(payloads: &[&[u8]], folder: &Path) -> Result<Vec<Alone>> {
+fn of_packed(regions: &[EncodedRegion], folder: &Path) -> Result<Vec<Alone>> {
+    let payloads: Vec<&[u8]> = regions.iter().map(|region| region.payload.as_slice()).collect();
     let bytes: u64 = payloads.iter().map(|payload| payload.len() as u64).sum();
     let mut containers = Vec::new();
-    let sealing = least(on_core, || {
-        containers = sealed(payloads)?;
+    let sealing = least(|| {
+        containers = sealed(&payloads)?;
         Ok(())
     })?;
     let work = tempfile::tempdir_in(folder)?;
-    let write = |number: usize, container: &[u8]| -> Result<File> {
-        let mut file = File::create(work.path().join(number.to_string()))?;
-        file.write_all(container)?;
-        Ok(file)
-    };
     let (mut writing, mut syncing) = (Duration::MAX, Duration::MAX);
     for _ in 0..ROUNDS_MIN {
         let (mut on_core_before, mut written, mut synced) = (on_core()?, Duration::ZERO, Duration::ZERO);
         for (number, container) in containers.iter().enumerate() {
-            let file = write(number, container)?;
+            let mut file = File::create(work.path().join(number.to_string()))?;
+            file.write_all(container)?;
             written += on_core()?.saturating_sub(on_core_before);
             let begin = Instant::now();
             file.sync_all()?;
@@ -197,16 +193,16 @@ fn of_packed(payloads: &[&[u8]], folder: &Path) -> Result<Vec<Alone>> {
     Ok(works.map(|(work, time)| Alone { work, bytes, time }).into())
 }
 
-/// The least of the rounds, by this clock.
-fn least(clock: fn() -> Result<Duration>, mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
+/// The least time on a core that this work took in some rounds.
+fn least(mut work: impl FnMut() -> Result<()>) -> Result<Duration> {
     let (begin, mut least) = (Instant::now(), Duration::MAX);
     for round in 0..ROUNDS_MAX {
         if round >= ROUNDS_MIN && begin.elapsed() > ROUNDS_TIME {
             break;
         }
-        let before = clock()?;
+        let before = on_core()?;
         work()?;
-        least = least.min(clock()?.saturating_sub(before));
+        least = least.min(on_core()?.saturating_sub(before));
     }
     Ok(least)
 }
@@ -245,13 +241,13 @@ fn compressing(plain: &[Vec<u8>], encoded: &[EncodedRegion]) -> Result<Duration>
         CParameter::HashLog(15),
         CParameter::MinMatch(6),
     ];
-    parameters.into_iter().try_for_each(|parameter| context.set_parameter(parameter).map(drop)).map_err(failed)?;
+    parameters.into_iter().try_for_each(|parameter| context.set_parameter(parameter).map(drop)).map_err(zstd_error)?;
     let mut out =
         Vec::with_capacity(plain.iter().map(|plain| zstd_safe::compress_bound(plain.len())).max().unwrap_or(0));
-    least(on_core, || {
+    least(|| {
         for (plain, encoded) in plain.iter().zip(encoded) {
             out.clear();
-            context.compress2(&mut out, plain).map_err(failed)?;
+            context.compress2(&mut out, plain).map_err(zstd_error)?;
             if out.len().min(plain.len()) != encoded.payload.len() {
                 bail!("zstd is not set as the store sets it: {} bytes, not {}", out.len(), encoded.payload.len());
             }
@@ -262,7 +258,7 @@ fn compressing(plain: &[Vec<u8>], encoded: &[EncodedRegion]) -> Result<Duration>
 
 fn checking(plain: &[Vec<u8>], encoded: &[EncodedRegion]) -> Result<Duration> {
     let mut decoder = RegionDecoder::new();
-    least(on_core, || {
+    least(|| {
         for (plain, encoded) in plain.iter().zip(encoded) {
             if encoded.clone().decode(&mut decoder, &"a region", "all of it", &[])? != *plain {
                 bail!("a region decodes to something else");
@@ -295,10 +291,6 @@ fn sealed(payloads: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
         *pieces += 1;
     }
     Ok(objects.into_iter().map(|(_, object, _)| object).collect())
-}
-
-fn failed(code: usize) -> anyhow::Error {
-    anyhow!("zstd: {}", zstd_safe::get_error_name(code))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `silt copy`: copies snapshots from another repository into this one.
 
 use super::copying::CopyingArgs;
-use crate::choose::{find_all, without};
+use crate::choose::find_all_or_list;
 use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::from::FromArgs;
@@ -15,7 +15,7 @@ use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::copy::{CopiedSnapshot, CopySummary};
-use siltstone_engine::snapshots::{SnapshotView, list_readable};
+use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::repository::Repository;
 use std::time::Duration;
 
@@ -74,17 +74,15 @@ pub(crate) fn run(arguments: &CopyArgs, context: &Context) -> Result<Done, CliEr
     Ok(if summary.failed + summary.incomplete > 0 { Done::InPart } else { found })
 }
 
-/// The snapshots asked for. A series that cannot be read is told, and does not hide the others.
+/// The snapshots asked for. One that is named must be whole; others that are not are left out.
 fn wanted(arguments: &CopyArgs, source: &Repository, context: &Context) -> Result<(Vec<SnapshotView>, Done), CliError> {
     let filter = arguments.filter.filter();
-    if arguments.ids.is_empty() {
-        let (views, damaged) = list_readable(source, &filter)?;
-        return Ok((views, without(&damaged, context.output)));
-    }
-    let (views, found) = find_all(source, &arguments.ids, &filter, context.output)?;
+    let (views, found) = find_all_or_list(source, &arguments.ids, &filter, context.output)?;
     match views.iter().find(|view| view.snapshot.partial) {
-        Some(partial) => Err(CliError::CopyPartial { snapshot: partial.snapshot.id.short() }),
-        None => Ok((views, found)),
+        Some(partial) if !arguments.ids.is_empty() => {
+            Err(CliError::CopyPartial { snapshot: partial.snapshot.id.short() })
+        }
+        _ => Ok((views, found)),
     }
 }
 

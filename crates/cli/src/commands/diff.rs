@@ -157,12 +157,9 @@ fn show<R>(
     output.flush().map_err(CliError::Output)?;
     drop(output);
     let source_snapshot = first.snapshot.snapshot.id.to_string();
-    if context.output.json {
-        let message_type = "statistics";
-        context.output.json(&StatisticsJson { message_type, source_snapshot, target_snapshot, totals })?;
-    } else {
-        context.output.report(totals.text())?;
-    }
+    let (message_type, text) = ("statistics", totals.text());
+    let message = StatisticsJson { message_type, source_snapshot, target_snapshot, totals };
+    context.output.json_or_report(&message, text)?;
     Ok(compared)
 }
 

@@ -1,9 +1,8 @@
 //! `silt find`: looks for files in all snapshots.
 
-use crate::choose::{find_all, without};
+use crate::choose::{find_all_or_list, without};
 use crate::context::Context;
 use crate::error::{CliError, Done};
-use crate::hint;
 use crate::output::buffered;
 use crate::parse::{Moment, SizeRange};
 use crate::patterns::FilterArgs;
@@ -14,10 +13,9 @@ use glob::{MatchOptions, Pattern};
 use serde::Serialize;
 use siltstone_engine::EngineError;
 use siltstone_engine::find::{Found, find};
-use siltstone_engine::snapshots::{SnapshotView, list_readable};
+use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::SeriesId;
 use siltstone_store::catalog::{Content, Entry, EntryPath, Metadata};
-use siltstone_store::repository::Repository;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -77,7 +75,8 @@ struct FoundJson<'f> {
 
 pub(crate) fn run(arguments: &FindArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let (views, done) = wanted(arguments, &repository, context)?;
+    let filter = arguments.filter.filter();
+    let (views, done) = find_all_or_list(&repository, &arguments.snapshots, &filter, context.output)?;
     let mut shown = Shown { output: buffered(), arguments, json: context.output.json, versions: Versions::default() };
     shown.begin().map_err(CliError::Output)?;
     let mut failed = None;
@@ -96,24 +95,7 @@ pub(crate) fn run(arguments: &FindArgs, context: &Context) -> Result<Done, CliEr
     if !is_any {
         context.output.report("nothing matches")?;
     }
-    for error in &damage {
-        context.output.error(hint::added_to(error.to_string(), hint::of_engine(error)));
-    }
-    Ok(if damage.is_empty() { done } else { Done::InPart })
-}
-
-/// The snapshots to look in.
-fn wanted(
-    arguments: &FindArgs,
-    repository: &Repository,
-    context: &Context,
-) -> Result<(Vec<SnapshotView>, Done), CliError> {
-    let filter = arguments.filter.filter();
-    if arguments.snapshots.is_empty() {
-        let (views, damaged) = list_readable(repository, &filter)?;
-        return Ok((views, without(&damaged, context.output)));
-    }
-    find_all(repository, &arguments.snapshots, &filter, context.output)
+    Ok(done.and(without(&damage, context.output)))
 }
 
 impl FindArgs {

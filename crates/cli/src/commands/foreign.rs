@@ -95,24 +95,15 @@ fn verify(
     let summary = context.session(destination, &progress).verify_snapshots(source, originals)?;
     progress.end();
     let VerifySummary { snapshots, same, missing, entries, read_bytes } = summary;
-    if context.output.json {
-        context.output.json(&VerifyMessage {
-            message_type: "verify_summary",
-            snapshots,
-            same,
-            missing,
-            entries,
-            read_bytes,
-        })?;
-    } else {
-        let absent = if missing > 0 { format!(", {missing} are not here") } else { String::new() };
-        let read = size(read_bytes);
-        context.output.report(format!(
-            "verified {}: {same} are the same as in restic{absent} ({}, {read} read)",
-            counted(snapshots, "snapshot"),
-            counted(entries, "entry")
-        ))?;
-    }
+    let message = VerifyMessage { message_type: "verify_summary", snapshots, same, missing, entries, read_bytes };
+    let absent = if missing > 0 { format!(", {missing} are not here") } else { String::new() };
+    let read = size(read_bytes);
+    let text = format!(
+        "verified {}: {same} are the same as in restic{absent} ({}, {read} read)",
+        counted(snapshots, "snapshot"),
+        counted(entries, "entry")
+    );
+    context.output.json_or_report(&message, text)?;
     Ok(missing == 0 && same == snapshots)
 }
 

@@ -3,7 +3,6 @@
 use crate::choose::without;
 use crate::context::Context;
 use crate::error::{CliError, Done};
-use crate::hint;
 use crate::output::buffered;
 use crate::parse::entry_path;
 use crate::patterns::FilterArgs;
@@ -62,13 +61,11 @@ pub(crate) fn run(arguments: &HistoryArgs, context: &Context) -> Result<Done, Cl
     }
     let damage = damage?;
     shown.output.flush().map_err(CliError::Output)?;
-    for error in &damage {
-        context.output.error(hint::added_to(error.to_string(), hint::of_engine(error)));
-    }
+    let done = done.and(without(&damage, context.output));
     if shown.series.is_none() && damage.is_empty() {
         return Err(CliError::NoSnapshotHas { path: arguments.path.clone() });
     }
-    Ok(if damage.is_empty() { done } else { Done::InPart })
+    Ok(done)
 }
 
 /// Prints versions, each series below its name.

@@ -167,11 +167,8 @@ fn remove(repository: &Repository, wanted: &str, context: &Context) -> Result<Do
 }
 
 fn told(context: &Context, action: &'static str, id: KeyId, words: &str) -> Result<Done, CliError> {
-    if context.output.json {
-        context.output.json(&KeyMessage { message_type: "summary", action, id: id.to_string() })?;
-    } else {
-        context.output.report(format_args!("{words} {}", short(id)))?;
-    }
+    let message = KeyMessage { message_type: "summary", action, id: id.to_string() };
+    context.output.json_or_report(&message, format_args!("{words} {}", short(id)))?;
     Ok(Done::Whole)
 }
 
@@ -190,11 +187,7 @@ fn find(ids: &[KeyId], wanted: &str) -> Result<KeyId, CliError> {
 
 fn list(repository: &Repository, context: &Context) -> Result<Done, CliError> {
     let (slots, damaged) = repository.key_slots()?;
-    if context.output.json {
-        context.output.json(&slots.iter().map(KeyJson::from).collect::<Vec<_>>())?;
-    } else {
-        context.output.line(table(&slots))?;
-    }
+    context.output.json_or_line(&slots.iter().map(KeyJson::from).collect::<Vec<_>>(), table(&slots))?;
     for id in repository.key_slots_unlisted()? {
         context.output.warn(format_args!(
             "key {} opens nothing: it was removed and put back, or never finished; 'silt key remove' clears it away",

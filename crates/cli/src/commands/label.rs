@@ -1,6 +1,6 @@
 //! `silt tag` and `silt describe`: change what is said of snapshots.
 
-use crate::choose::{find_all, keys, without};
+use crate::choose::{find_all, find_all_or_list, keys};
 use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
@@ -14,7 +14,7 @@ use crate::retry::while_locked;
 use clap::Args;
 use serde::Serialize;
 use siltstone_engine::label::LabelOptions;
-use siltstone_engine::snapshots::{SnapshotView, list_readable};
+use siltstone_engine::snapshots::SnapshotView;
 
 /// Change tags of snapshots
 #[derive(Args, Debug)]
@@ -59,12 +59,7 @@ struct SummaryMessage {
 pub(crate) fn tag(arguments: &TagArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     let filter = arguments.filter.filter();
-    let (views, found) = if arguments.ids.is_empty() {
-        let (views, damaged) = list_readable(&repository, &filter)?;
-        (views, without(&damaged, context.output))
-    } else {
-        find_all(&repository, &arguments.ids, &filter, context.output)?
-    };
+    let (views, found) = find_all_or_list(&repository, &arguments.ids, &filter, context.output)?;
     let options = LabelOptions::default()
         .with_set_tags(arguments.set.as_deref().map(TagList::flatten))
         .with_add_tags(TagList::flatten(&arguments.add))
@@ -95,8 +90,6 @@ fn label(
     let count = while_locked(context, || Ok(session.label(&keys, &options)?))?;
     progress.end();
     memory::renew(repository, context);
-    if context.output.json {
-        return context.output.json(&SummaryMessage { message_type: "summary", changed_snapshots: count });
-    }
-    context.output.report(format_args!("changed {}", counted(count, "snapshot")))
+    let message = SummaryMessage { message_type: "summary", changed_snapshots: count };
+    context.output.json_or_report(&message, format_args!("changed {}", counted(count, "snapshot")))
 }

@@ -41,10 +41,10 @@ pub(crate) struct MountArgs {
 
 /// `message_type` `mounted`.
 #[derive(Serialize)]
-struct Mounted {
+struct Mounted<'a> {
     message_type: &'static str,
-    repository: String,
-    mountpoint: String,
+    repository: &'a str,
+    mountpoint: &'a str,
 }
 
 pub(crate) fn run(arguments: &MountArgs, context: &Context) -> Result<Done, CliError> {
@@ -63,12 +63,9 @@ pub(crate) fn run(arguments: &MountArgs, context: &Context) -> Result<Done, CliE
     let (repository_place, folder) =
         (place(&context.options)?.to_string(), visible(arguments.folder.as_os_str().as_bytes()));
     let unmount = if rustix::process::geteuid().is_root() { "umount" } else { "fusermount3 -u" };
-    if output.json {
-        output.json(&Mounted { message_type: "mounted", repository: repository_place, mountpoint: folder })?;
-    } else {
-        let end = format_args!("mounted {repository_place} on {folder}; Ctrl-C or '{unmount} {folder}' ends it");
-        output.report(end)?;
-    }
+    let message = Mounted { message_type: "mounted", repository: &repository_place, mountpoint: &folder };
+    let end = format_args!("mounted {repository_place} on {folder}; Ctrl-C or '{unmount} {folder}' ends it");
+    output.json_or_report(&message, end)?;
     let mut is_told = false;
     while !mounted.has_ended() {
         if interrupt::is_asked() && !is_told {

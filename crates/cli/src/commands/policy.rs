@@ -122,12 +122,8 @@ fn told(
     policy: &KeepPolicy,
     words: &str,
 ) -> Result<Done, CliError> {
-    if context.output.json {
-        let policy = json(scope, policy);
-        context.output.json(&PolicyMessage { message_type: "summary", action, policy })?;
-    } else {
-        context.output.report(words)?;
-    }
+    let message = PolicyMessage { message_type: "summary", action, policy: json(scope, policy) };
+    context.output.json_or_report(&message, words)?;
     Ok(Done::Whole)
 }
 

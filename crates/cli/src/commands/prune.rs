@@ -22,10 +22,7 @@ struct Nothing {
 
 pub(crate) fn run(_: &PruneArgs, context: &Context) -> Result<Done, CliError> {
     open(context)?;
-    if context.output.json {
-        context.output.json(&Nothing { message_type: "summary", bytes_returned: 0 })?;
-    } else {
-        context.output.report("nothing is left to do: 'silt forget' gives the space back at once")?;
-    }
+    let words = "nothing is left to do: 'silt forget' gives the space back at once";
+    context.output.json_or_report(&Nothing { message_type: "summary", bytes_returned: 0 }, words)?;
     Ok(Done::Whole)
 }

@@ -116,18 +116,10 @@ fn planned(repository: &Repository, options: &RepairOptions, context: &Context) 
     let plan = context.session(repository, &progress).plan_repair(options)?;
     progress.end();
     for object in &plan.objects {
-        if context.output.json {
-            context.output.json(&ObjectMessage::from(object))?;
-        } else {
-            context.output.line(object_text(object))?;
-        }
+        context.output.json_or_line(&ObjectMessage::from(object), object_text(object))?;
     }
     for series in &plan.series {
-        if context.output.json {
-            context.output.json(&PlanMessage::from(series))?;
-        } else {
-            context.output.line(text(series, context.output.verbosity > 0))?;
-        }
+        context.output.json_or_line(&PlanMessage::from(series), text(series, context.output.verbosity > 0))?;
     }
     if is_sound(&plan) {
         let more = if options.read_data { "" } else { "; 'silt repair --read-data' looks at every byte" };

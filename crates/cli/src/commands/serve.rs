@@ -63,10 +63,10 @@ struct ListenArgs {
 
 /// `message_type` `serving`.
 #[derive(Serialize)]
-struct Serving {
+struct Serving<'a> {
     message_type: &'static str,
-    address: String,
-    repository: String,
+    address: &'a str,
+    repository: &'a str,
 }
 
 /// `message_type` `series`.
@@ -74,7 +74,7 @@ struct Serving {
 struct SeriesMessage<'a> {
     message_type: &'static str,
     series: &'a str,
-    id: String,
+    id: &'a str,
 }
 
 pub(crate) fn run(arguments: &ServeArgs, context: &Context) -> Result<Done, CliError> {
@@ -100,11 +100,8 @@ fn serve(arguments: &ListenArgs, context: &Context) -> Result<Done, CliError> {
     let _working = Working::begin(|| ());
     let server = Server::start(storage, tokens, &options)?;
     let (address, repository) = (format!("silt:{scheme}://{}/", server.address()), place.to_string());
-    if context.output.json {
-        context.output.json(&Serving { message_type: "serving", address, repository })?;
-    } else {
-        context.output.report(format_args!("serving {repository} at {address}"))?;
-    }
+    let message = Serving { message_type: "serving", address: &address, repository: &repository };
+    context.output.json_or_report(&message, format_args!("serving {repository} at {address}"))?;
     while !interrupt::is_asked() {
         std::thread::sleep(LOOK);
     }
@@ -116,10 +113,6 @@ fn tell_series(name: &str, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
     repository.require_reading("naming a series")?;
     let id = repository.keys().series_id(name).to_string();
-    if context.output.json {
-        context.output.json(&SeriesMessage { message_type: "series", series: name, id })?;
-    } else {
-        context.output.line(id)?;
-    }
+    context.output.json_or_line(&SeriesMessage { message_type: "series", series: name, id: &id }, &id)?;
     Ok(Done::Whole)
 }

@@ -27,12 +27,8 @@ struct ConfigJson<'a> {
 pub(crate) fn run(_: &ShowConfigArgs, profile: Option<&Profile>, context: &Context) -> Result<Done, CliError> {
     let profile = profile.ok_or_else(Profile::none_chosen)?;
     let table = without_secrets(profile.table.clone());
-    if context.output.json {
-        let (profile, files) = (profile.name.as_str(), profile.files.as_slice());
-        context.output.json(&ConfigJson { profile, files, settings: &table })?;
-    } else {
-        context.output.line(text(profile, &table))?;
-    }
+    let json = ConfigJson { profile: &profile.name, files: &profile.files, settings: &table };
+    context.output.json_or_line(&json, text(profile, &table))?;
     Ok(Done::Whole)
 }
 

@@ -2,7 +2,7 @@
 
 mod deleted;
 
-use crate::choose::{find_all, without};
+use crate::choose::find_all_or_list;
 use crate::context::Context;
 use crate::environment;
 use crate::error::{CliError, Done};
@@ -12,8 +12,7 @@ use crate::render::{GroupHeader, Path, SnapshotJson, borrowing_lines, snapshot_t
 use crate::repository::open;
 use clap::Args;
 use serde::Serialize;
-use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, list_readable, newest_last};
-use siltstone_store::repository::Repository;
+use siltstone_engine::snapshots::{Group, GroupKey, SnapshotView, group, newest_last};
 
 /// List the snapshots
 #[derive(Args, Debug)]
@@ -67,7 +66,8 @@ impl From<&Group> for KeyJson {
 
 pub(crate) fn run(arguments: &SnapshotsArgs, context: &Context) -> Result<Done, CliError> {
     let repository = open(context)?;
-    let (mut views, done) = wanted(arguments, &repository, context)?;
+    let filter = arguments.filter.filter().with_deleted(arguments.deleted);
+    let (mut views, done) = find_all_or_list(&repository, &arguments.ids, &filter, context.output)?;
     if let Some(number) = arguments.latest {
         views = latest(views, number);
     }
@@ -91,20 +91,6 @@ pub(crate) fn run(arguments: &SnapshotsArgs, context: &Context) -> Result<Done, 
         }
     }
     Ok(done)
-}
-
-/// The snapshots asked for. A series that cannot be read is told, and does not hide the others.
-fn wanted(
-    arguments: &SnapshotsArgs,
-    repository: &Repository,
-    context: &Context,
-) -> Result<(Vec<SnapshotView>, Done), CliError> {
-    let filter = arguments.filter.filter().with_deleted(arguments.deleted);
-    if arguments.ids.is_empty() {
-        let (views, damaged) = list_readable(repository, &filter)?;
-        return Ok((views, without(&damaged, context.output)));
-    }
-    find_all(repository, &arguments.ids, &filter, context.output)
 }
 
 /// The last `number` of each series, host and paths, in the order they came in.

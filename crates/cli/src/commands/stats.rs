@@ -13,7 +13,7 @@ use crate::repository::open;
 use clap::{Args, ValueEnum};
 use messages::StatsJson;
 use siltstone_engine::forget::held_by;
-use siltstone_engine::snapshots::{SnapshotKey, SnapshotView, list_readable};
+use siltstone_engine::snapshots::{SnapshotView, list_readable};
 use siltstone_engine::stats::{BorrowedFigures, DeltaFigures, SnapshotFigures, Stats, stats};
 use siltstone_store::repository::Repository;
 
@@ -79,7 +79,7 @@ impl Deleted {
 fn gather(arguments: &StatsArgs, repository: &Repository, output: Output) -> Result<(Stats, Done), CliError> {
     let filter = arguments.filter.filter();
     let (views, found) = find_all(repository, &arguments.ids, &filter, output)?;
-    let keys: Vec<SnapshotKey> = views.iter().map(|view| (view.series, view.snapshot.id)).collect();
+    let keys = keys(&views);
     let is_wanted = |view: &SnapshotView| {
         if keys.is_empty() { filter.matches(view) } else { keys.contains(&(view.series, view.snapshot.id)) }
     };

@@ -42,10 +42,7 @@ pub(crate) fn run(arguments: &UndeleteArgs, context: &Context) -> Result<Done, C
     let count = while_locked(context, || Ok(session.undelete(&keys, &options)?))?;
     progress.end();
     memory::renew(&repository, context);
-    if context.output.json {
-        context.output.json(&SummaryMessage { message_type: "summary", snapshots_undeleted: count })?;
-    } else {
-        context.output.report(format_args!("brought back {}", counted(count, "snapshot")))?;
-    }
+    let message = SummaryMessage { message_type: "summary", snapshots_undeleted: count };
+    context.output.json_or_report(&message, format_args!("brought back {}", counted(count, "snapshot")))?;
     Ok(found)
 }

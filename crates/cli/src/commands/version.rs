@@ -20,10 +20,7 @@ struct VersionJson {
 
 pub(crate) fn run(_: &VersionArgs, context: &Context) -> Result<Done, CliError> {
     let version = env!("CARGO_PKG_VERSION");
-    if context.output.json {
-        context.output.json(&VersionJson { message_type: "version", version, os: OS, arch: ARCH })?;
-    } else {
-        context.output.line(format_args!("silt {version} on {OS}/{ARCH}"))?;
-    }
+    let message = VersionJson { message_type: "version", version, os: OS, arch: ARCH };
+    context.output.json_or_line(&message, format_args!("silt {version} on {OS}/{ARCH}"))?;
     Ok(Done::Whole)
 }

@@ -1,6 +1,6 @@
 //! Each way to end has its documented exit status, in text and in JSON.
 
-use crate::common::{Sandbox, ran, ran_with_input};
+use crate::common::{Sandbox, ran, ran_with_input, signal};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -112,9 +112,7 @@ fn an_interrupt_is_exit_130_and_leaves_no_lease() {
         }
     });
     std::thread::sleep(Duration::from_millis(1500));
-    let pid = child.id().to_string();
-    let killed = std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
-    assert!(killed.success());
+    signal(&child, "-INT");
     let began = Instant::now();
     let status = child.wait().expect("it ends");
     assert_eq!(status.code(), Some(130));

@@ -1,6 +1,6 @@
 //! Writers in other containers: a process-id space of one's own, in which nobody outside can see a process.
 
-use crate::common::{Ran, Sandbox, ran};
+use crate::common::{Ran, Sandbox, ran, signal};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -111,8 +111,7 @@ fn a_wait_for_a_sign_of_life_can_be_interrupted() {
     let mut child = silt.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started");
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     assert!(lines.any(|line| line.expect("text").contains("waiting for a sign of life")), "it never waited");
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
-    assert!(sent.success());
+    signal(&child, "-INT");
     let began = Instant::now();
     std::thread::spawn(move || lines.for_each(drop));
     assert_eq!(child.wait().expect("it ends").code(), Some(130));

@@ -1,12 +1,11 @@
 //! `silt mount` by the real program and the kernel: what is in the mounted folders is what was backed up.
 
-use crate::common::{Sandbox, noise, ran};
+use crate::common::{Sandbox, first_message, noise, ran, signal};
 use rustix::fs::{XattrFlags, lgetxattr, llistxattr, lsetxattr};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -30,9 +29,7 @@ impl Mounted {
         let mut silt = sandbox.silt();
         silt.args(["mount", "--json"]).arg(&folder).args(more).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = silt.spawn().expect("silt runs");
-        let mut line = String::new();
-        BufReader::new(process.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
-        let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let told = first_message(&mut process);
         assert_eq!(told["message_type"], "mounted");
         Self { folder, process }
     }
@@ -44,11 +41,6 @@ impl Mounted {
     /// A folder of the source, in the newest snapshot.
     fn latest(&self, path: &Path) -> PathBuf {
         self.folder.join("latest").join(path.strip_prefix("/").expect("an absolute path"))
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().expect("kill runs").success());
     }
 
     /// Waits for its end; returns its exit status and what it wrote to standard error.
@@ -270,7 +262,7 @@ fn a_signal_unmounts_and_what_is_open_can_be_read_on() {
     let mut mounted = Mounted::start(&sandbox, &[]);
     let source = sandbox.path("source");
     let mut open = File::open(mounted.latest(&source).join("large")).expect("opened");
-    mounted.signal("-INT");
+    signal(&mounted.process, "-INT");
     let begin = Instant::now();
     while mounted.path("latest").symlink_metadata().is_ok() {
         assert!(begin.elapsed() < LIMIT, "it is still mounted");
@@ -299,7 +291,7 @@ fn damage_is_an_error_of_the_file_and_told_once() {
     assert!(!failed.is_empty(), "one is damaged");
     assert!(failed.iter().all(|error| error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())));
     let _ = (0..4).map(|number| fs::read(there.join(format!("{number:03}")))).count();
-    mounted.signal("-TERM");
+    signal(&mounted.process, "-TERM");
     let (status, said) = mounted.end();
     assert_eq!(status, 0, "{said}");
     assert!(said.contains("source/00") && said.contains("damaged"), "{said}");

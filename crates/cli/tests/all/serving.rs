@@ -1,11 +1,10 @@
 //! A repository behind `silt serve`: made by an administrator, filled by a client that may only add, and given back
 //! space by a third that may delete.
 
-use crate::common::{QUICK_KEY, Ran, Sandbox, content, noise, ran};
-use serde_json::Value;
+use crate::common::{QUICK_KEY, Ran, Sandbox, content, first_message, noise, ran, signal};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -23,9 +22,7 @@ impl<'s> Served<'s> {
         let mut silt = sandbox.silt_without_password();
         silt.args(["serve", "--json", "--quiet", "--listen", "127.0.0.1:0", "--tokens"]).arg(tokens).args(more);
         let mut process = silt.stdout(Stdio::piped()).spawn().expect("silt runs");
-        let mut line = String::new();
-        BufReader::new(process.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
-        let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let told = first_message(&mut process);
         let address = told["address"].as_str().expect("text").to_owned();
         Self { sandbox, process, address }
     }
@@ -44,8 +41,7 @@ impl<'s> Served<'s> {
 
     /// Asks it to end and returns its exit status.
     fn stop(mut self) -> i32 {
-        let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+        signal(&self.process, "-TERM");
         self.process.wait().expect("it ends").code().unwrap_or(-1)
     }
 }

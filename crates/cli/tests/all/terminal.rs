@@ -1,6 +1,6 @@
 //! Names come from anyone: none of them drives a terminal, and JSON has them exactly. Signals ask, and are answered.
 
-use crate::common::{Ran, Sandbox, ran};
+use crate::common::{Ran, Sandbox, ran, signal};
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -111,11 +111,6 @@ fn reading(sandbox: &Sandbox, launcher: &[&str]) -> Child {
         std::thread::sleep(Duration::from_millis(5));
     }
     child
-}
-
-fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().expect("kill runs");
-    assert!(sent.success());
 }
 
 fn end(mut child: Child) -> ExitStatus {

@@ -1,13 +1,12 @@
 //! `silt serve webdav` by the real program and a plain client of HTTP.
 
-use crate::common::{Sandbox, noise, ran};
-use serde_json::Value;
+use crate::common::{Sandbox, first_message, noise, ran, signal};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 /// `silt serve webdav` over a sandbox's repository; it is killed with the value.
 struct Shown {
@@ -29,9 +28,7 @@ impl Shown {
         let mut silt = sandbox.silt();
         silt.args(["serve", "webdav", "--json", "--listen", "127.0.0.1:0"]).args(more);
         let mut process = silt.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("silt runs");
-        let mut line = String::new();
-        BufReader::new(process.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
-        let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let told = first_message(&mut process);
         let address = told["address"].as_str().expect("text");
         let address = address.strip_prefix("http://").and_then(|address| address.strip_suffix('/'));
         Self { process, address: address.expect("an address").to_owned() }
@@ -66,8 +63,7 @@ impl Shown {
 
     /// Asks it to end; returns its exit status and what it wrote to standard error.
     fn stop(mut self) -> (i32, String) {
-        let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+        signal(&self.process, "-TERM");
         let mut told = String::new();
         self.process.stderr.take().expect("a pipe").read_to_string(&mut told).expect("text");
         (self.process.wait().expect("it ends").code().unwrap_or(-1), told)

@@ -359,12 +359,8 @@ impl<'b> Borrowing<'b> {
             if record.kind != ContainerKind::Data || answered.is_empty() {
                 continue;
             }
-            let reader = match chunks.reader(at) {
-                Ok(reader) => reader,
-                // What it holds is stored again; a check will tell of it.
-                Err(error) if error.is_damage() => continue,
-                Err(error) => return Err(error.into()),
-            };
+            // What a damaged one holds is stored again; a check will tell of it.
+            let Some(reader) = chunks.sound_reader(at)? else { continue };
             for entry in reader.index().regions().iter().filter(|entry| entry.bases.is_empty()) {
                 for chunk in entry.chunks.iter().filter(|chunk| answered.contains(chunk.number.0)) {
                     index.insert(chunk.fingerprint, chunk.number)?;

@@ -23,6 +23,7 @@ use crate::EngineError;
 use crate::lease::now;
 use crate::observer::Notice;
 use crate::pack::{ContainerSink, Packed};
+use crate::parallel::lock;
 use roaring::RoaringTreemap;
 use siltstone_store::container::SealedContainer;
 use siltstone_store::manifest::{BorrowedRun, Manifest, Snapshot};
@@ -114,7 +115,7 @@ impl BackupRun<'_> {
         let statistics = self.statistics(account, tally, packed, noted);
         let snapshot = Snapshot { statistics, ..snapshot.clone() };
         let id = snapshot.id;
-        let mut made = checkpoints.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = lock(&checkpoints.made);
         let mut writer = checkpoints.writer.write().unwrap_or_else(PoisonError::into_inner);
         let mut manifest = writer.manifest().clone();
         let replaced = replaced(&manifest, *made, direct);

@@ -7,13 +7,13 @@
 use super::flow::{Disconnected, Part, ReadyPiece};
 use crate::Observer;
 use crate::chunks::ChunkSource;
-use crate::parallel::{Pool, Ticket};
+use crate::parallel::{Pool, Ticket, lock};
 use crossbeam_channel::{Receiver, Sender, select};
 use siltstone_chunk::{Chunker, Fingerprinter};
 use siltstone_store::Fingerprint;
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// A piece holds this many bytes, and one of the largest chunks that was not cut off in the piece before.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
@@ -34,13 +34,13 @@ impl Buffers {
     }
 
     fn take(&self) -> Vec<u8> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = lock(&self.free).pop();
         free.unwrap_or_else(|| vec![0; self.bytes])
     }
 
     pub(super) fn give_back(&self, buffer: Vec<u8>) {
         if buffer.len() == self.bytes {
-            self.free.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+            lock(&self.free).push(buffer);
         }
     }
 }

@@ -13,17 +13,16 @@ use crate::decode::{
 };
 use crate::lease::now;
 use crate::maintain::dead::largest_bytes;
-use crate::parallel::Pool;
+use crate::parallel::{Pool, lock};
 use crate::resources::shares::CHECK_READ_BYTES_MAX;
 use siltstone_store::StoreError;
 use siltstone_store::container::{ContainerReader, ContainerRecord};
 use siltstone_store::parity;
 use siltstone_store::region::{ChunkEntry, RegionDecoder, split_region};
-use siltstone_store::storage::{ObjectName, StorageError};
+use siltstone_store::storage::ObjectName;
 use std::collections::HashSet;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 /// Containers checked together: 32 GiB or less.
@@ -160,12 +159,8 @@ impl SeriesCheck<'_> {
     ) -> Result<Vec<ContainerDamage>, EngineError> {
         let mut wanted = Vec::new();
         for container in group {
-            let reader = match chunks.reader(*container) {
-                Ok(reader) => reader,
-                // An index that could be opened a moment ago and cannot now is told by the visit.
-                Err(error) if error.is_damage() => continue,
-                Err(error) => return Err(error.into()),
-            };
+            // An index that could be opened a moment ago and cannot now is told by the visit.
+            let Some(reader) = chunks.sound_reader(*container)? else { continue };
             let record = chunks.record(*container);
             for (region, entry) in reader.index().regions().iter().enumerate() {
                 if !answered(&record, entry.chunks.iter().map(|chunk| chunk.number)).is_empty() {
@@ -200,10 +195,9 @@ impl SeriesCheck<'_> {
         }
         report.containers_read += visitor.containers_read.load(Ordering::Relaxed);
         report.bytes_read += visitor.bytes_read.load(Ordering::Relaxed);
-        let take = |mutex: &Mutex<Vec<_>>| std::mem::take(&mut *mutex.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut damage: Vec<ContainerDamage> = take(&visitor.damage);
+        let mut damage = std::mem::take(&mut *lock(&visitor.damage));
         damage.sort_by(|a, b| (&a.object, &a.error).cmp(&(&b.object, &b.error)));
-        let dependent = std::mem::take(&mut *visitor.dependent.lock().unwrap_or_else(PoisonError::into_inner));
+        let dependent = std::mem::take(&mut *lock(&visitor.dependent));
         damage.extend(self.unreadable(chunks, dependent));
         Ok(damage)
     }
@@ -211,9 +205,9 @@ impl SeriesCheck<'_> {
 
 impl CheckVisitor<'_> {
     /// Ends the check with an error that is no damage: what it keeps from being read may be sound.
-    fn stop(&self, error: StoreError) {
+    fn stop(&self, error: Arc<StoreError>) {
         // The first is told.
-        let _ = self.failure.set(Arc::new(error));
+        let _ = self.failure.set(error);
     }
 
     /// Notes damage of a region; that of a lender's is told by the check of the lender.
@@ -239,7 +233,7 @@ impl CheckVisitor<'_> {
         };
         let error = match held {
             Err(error) if error.is_damage() => error,
-            Err(error) => return self.stop(error),
+            Err(error) => return self.stop(Arc::new(error)),
             Ok(()) => return,
         };
         if ContainerReader::check(keys, series, record, object, &mut RegionDecoder::new()).is_empty() {
@@ -259,7 +253,7 @@ impl CheckVisitor<'_> {
     }
 
     fn push(&self, damage: ContainerDamage) {
-        self.damage.lock().unwrap_or_else(PoisonError::into_inner).push(damage);
+        lock(&self.damage).push(damage);
     }
 }
 
@@ -278,29 +272,28 @@ impl DecodeVisitor for CheckVisitor<'_> {
 
     fn failed(&self, region: PlannedRegion, origin: PlannedRegion, error: &Arc<StoreError>) {
         if !error.is_damage() {
-            let _ = self.failure.set(error.clone());
-            return;
+            return self.stop(error.clone());
         }
         // What indexes already told has been told, with all that depends on it.
         if origin.is_fault {
             return;
         }
         if region == origin {
-            let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+            let unread = lock(&self.unread);
             if !unread.contains(&region.address.container) {
                 self.note(region.address, error);
             }
         } else {
-            let mut dependent = self.dependent.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut dependent = lock(&self.dependent);
             dependent.push((region.address, error.clone()));
         }
     }
 
-    fn failed_too(&self, region: PlannedRegion, error: &StoreError) {
+    fn failed_too(&self, region: PlannedRegion, error: &Arc<StoreError>) {
         if error.is_damage() {
             self.note(region.address, error);
         } else {
-            self.stop(told_again(error));
+            self.stop(error.clone());
         }
     }
 
@@ -309,13 +302,13 @@ impl DecodeVisitor for CheckVisitor<'_> {
     }
 
     /// Checks all but the regions that are needed, which come by themselves.
-    fn whole(&self, container: usize, reader: &ContainerReader, object: Result<&[u8], &StoreError>) {
+    fn whole(&self, container: usize, reader: &ContainerReader, object: Result<&[u8], &Arc<StoreError>>) {
         let record = self.chunks.record(container);
         let object = match object {
             Ok(object) => object,
-            Err(error) if !error.is_damage() => return self.stop(told_again(error)),
+            Err(error) if !error.is_damage() => return self.stop(error.clone()),
             Err(error) => {
-                self.unread.lock().unwrap_or_else(PoisonError::into_inner).insert(container);
+                lock(&self.unread).insert(container);
                 return self.push(self.check.damaged(&record, error.to_string(), record.chunks.clone()));
             }
         };
@@ -348,25 +341,4 @@ impl DecodeVisitor for CheckVisitor<'_> {
     fn is_cancelled(&self) -> bool {
         self.failure.get().is_some() || self.check.resources.observer.is_cancelled()
     }
-}
-
-/// Returns an error that says what this one says, for another owner.
-fn told_again(error: &StoreError) -> StoreError {
-    let again = match error {
-        StoreError::Shared(error) => return StoreError::Shared(error.clone()),
-        StoreError::Storage(StorageError::Unavailable { operation, name, location, tries, reason }) => {
-            let (name, location, reason) = (name.clone(), location.clone(), reason.clone());
-            StorageError::Unavailable { operation, name, location, tries: *tries, reason }
-        }
-        StoreError::Storage(StorageError::Refused { operation, name, location, reason }) => {
-            let (name, location, reason) = (name.clone(), location.clone(), reason.clone());
-            StorageError::Refused { operation, name, location, reason }
-        }
-        StoreError::Storage(StorageError::Io { operation, name, source }) => {
-            let source = io::Error::new(source.kind(), source.to_string());
-            StorageError::Io { operation, name: name.clone(), source }
-        }
-        other => return StoreError::Machine { operation: "reading a container", reason: other.to_string() },
-    };
-    StoreError::Storage(again)
 }

@@ -103,7 +103,7 @@ impl SeriesCheck<'_> {
         let mut findings = Vec::new();
         let (needs, damaged_catalogs) = self.check_snapshots(&lost, &mut findings)?;
         report.snapshots += self.manifest.snapshots().len() as u64;
-        self.add_container_findings(&damage, &needs, report);
+        report.findings.extend(findings_of(&damage, self.manifest, &needs));
         report.findings.append(&mut findings);
         report.findings.extend(self.healed());
         let damaged = numbers(damage.iter().filter(|damage| damage.cost == Cost::Lost)) | damaged_catalogs;
@@ -117,11 +117,6 @@ impl SeriesCheck<'_> {
 
     pub(super) fn unless_cancelled(&self) -> Result<(), EngineError> {
         self.resources.unless_cancelled()
-    }
-
-    /// Tells each damage with the snapshots it touches, going by what each needs itself.
-    fn add_container_findings(&self, damage: &[ContainerDamage], needs: &NecessaryChunks, report: &mut CheckReport) {
-        report.findings.extend(findings_of(damage, self.manifest, needs));
     }
 
     /// Returns the help against damage of these snapshots, given by their short ids.

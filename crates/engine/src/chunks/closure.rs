@@ -117,10 +117,8 @@ impl ChunkSource<'_> {
             if record.chunks.iter().all(|run| lost.range_cardinality(run.range()) == run.count) {
                 continue;
             }
-            match self.reader(at) {
-                Ok(reader) => add_deltas(&mut graph, &record, &reader),
-                Err(error) if error.is_damage() => {}
-                Err(error) => return Err(error),
+            if let Some(reader) = self.sound_reader(at)? {
+                add_deltas(&mut graph, &record, &reader);
             }
         }
         graph.add_dependents(lost);

@@ -260,6 +260,14 @@ impl<'r> ChunkSource<'r> {
         Ok(reader)
     }
 
+    /// The index of a container as [`Self::reader`] gives it; `None` if it is damaged, for those who pass that over.
+    pub(crate) fn sound_reader(&self, container: usize) -> Result<Option<Arc<ContainerReader>>, StoreError> {
+        match self.reader(container) {
+            Err(error) if error.is_damage() => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
     /// Where a chunk lies: its container, region, offset, length and fingerprint.
     pub(crate) fn place_of(&self, number: ChunkNumber) -> Result<(usize, ChunkPlace), StoreError> {
         self.following(|| {

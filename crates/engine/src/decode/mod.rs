@@ -39,7 +39,7 @@ pub(crate) use order::Order;
 pub(crate) use plan::Plan;
 
 use crate::chunks::{Address, ChunkSource};
-use crate::parallel::{Pool, Ticket, lost_worker};
+use crate::parallel::{Pool, Ticket, lock, lost_worker};
 use plan::Feed;
 use siltstone_store::StoreError;
 use siltstone_store::container::ContainerReader;
@@ -48,7 +48,7 @@ use spill::Spill;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 use waiting::{CompleteDelta, Waited, Waiting};
 
@@ -97,7 +97,7 @@ pub(crate) trait DecodeVisitor: Send + Sync {
     fn failed(&self, region: PlannedRegion, origin: PlannedRegion, error: &Arc<StoreError>);
 
     /// A region that had failed because of another is damaged too.
-    fn failed_too(&self, region: PlannedRegion, error: &StoreError) {
+    fn failed_too(&self, region: PlannedRegion, error: &Arc<StoreError>) {
         let _ = (region, error);
     }
 
@@ -108,7 +108,7 @@ pub(crate) trait DecodeVisitor: Send + Sync {
     }
 
     /// A container was read whole, or could not be; then its regions fail too.
-    fn whole(&self, container: usize, reader: &ContainerReader, object: Result<&[u8], &StoreError>) {
+    fn whole(&self, container: usize, reader: &ContainerReader, object: Result<&[u8], &Arc<StoreError>>) {
         let _ = (container, reader, object);
     }
 
@@ -275,7 +275,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared)
     }
 
     /// Decodes what is ready until nothing is.
@@ -310,10 +310,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
                 match self.chunks.unseal(&reader, region, sealed) {
                     Ok(encoded) if encoded.bases.is_empty() => self.decode(node, encoded, &[], worker),
                     Ok(encoded) => self.add_region(node, encoded),
-                    Err(error) if self.lock().waiting.is_done(node) => {
-                        self.visitor.failed_too(self.planned(node), &error);
-                    }
-                    Err(error) => self.fail(node, &Arc::new(error)),
+                    Err(error) => self.fail_itself(node, error),
                 }
             }
             Ready::Complete { node } => {
@@ -409,6 +406,16 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         self.keep_within_budget(shared);
         for (failing, error) in failing {
             self.fail_from(node, failing, &error);
+        }
+    }
+
+    /// A node cannot be read, which is told too if it has failed already.
+    fn fail_itself(&self, node: u32, error: StoreError) {
+        let error = Arc::new(error);
+        if self.lock().waiting.is_done(node) {
+            self.visitor.failed_too(self.planned(node), &error);
+        } else {
+            self.fail(node, &error);
         }
     }
 

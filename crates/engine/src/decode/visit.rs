@@ -16,7 +16,7 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
         }
         let reader = match self.chunks.reader(*container) {
             Ok(reader) => reader,
-            Err(error) => return self.fail_all(nodes, error),
+            Err(error) => return self.fail_all(nodes, &Arc::new(error)),
         };
         if self.visitor.reads_whole(*container) {
             self.visit_whole(*container, nodes, &reader, worker);
@@ -50,7 +50,7 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
                     self.hand_on(arrived);
                     self.drain(worker);
                 }
-                Err(error) => self.fail_all(nodes, error),
+                Err(error) => self.fail_all(nodes, &Arc::new(error)),
             }
         }
         self.count(container, bytes_read);
@@ -79,11 +79,12 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
         let name = reader.object_name();
         let object = self.chunks.repository().storage().read(name, name.bytes_max()).map_err(StoreError::from);
         let object = self.chunks.or_healed(self.chunks.source_of(reader), object, |object| Ok(object.to_vec()));
+        let object = object.map_err(Arc::new);
         self.visitor.whole(container, reader, object.as_deref());
         let object = match object {
             Ok(object) => object,
             Err(error) => {
-                self.fail_all(nodes, error);
+                self.fail_all(nodes, &error);
                 return self.count(container, 0);
             }
         };
@@ -97,10 +98,7 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
                     self.hand_on(vec![Ready::Sealed { node: *node, reader: reader.clone(), sealed }]);
                     self.drain(worker);
                 }
-                Err(error) if self.lock().waiting.is_done(*node) => {
-                    self.visitor.failed_too(self.planned(*node), &error);
-                }
-                Err(error) => self.fail(*node, &Arc::new(error)),
+                Err(error) => self.fail_itself(*node, error),
             }
         }
         self.count(container, object.len() as u64);
@@ -121,10 +119,9 @@ impl<S: DecodeVisitor> Decoding<'_, S> {
         self.visitor.visited(container, bytes_read);
     }
 
-    fn fail_all(&self, nodes: &[u32], error: StoreError) {
-        let error = Arc::new(error);
+    fn fail_all(&self, nodes: &[u32], error: &Arc<StoreError>) {
         for node in nodes {
-            self.fail(*node, &error);
+            self.fail(*node, error);
         }
     }
 }

@@ -62,23 +62,12 @@ pub fn dump(
     write_out(repository, snapshot, (path, true), archive, output, resources)
 }
 
-/// Writes an archive of an entry and all below it, or, without a path, of everything.
+/// Writes an archive of an entry and all below it, or, without a path, of everything; but of a file, if `is_plain`, its
+/// content.
 ///
 /// # Errors
-/// [`EngineError::NoSuchPath`], damage, or [`EngineError::Target`] if the output fails. What was written before stands.
-pub fn export(
-    repository: &Repository,
-    snapshot: &SnapshotView,
-    path: Option<&EntryPath>,
-    archive: Archive,
-    output: &mut dyn Write,
-    resources: &Resources,
-) -> Result<(), EngineError> {
-    write_out(repository, snapshot, (path, false), archive, output, resources)
-}
-
-/// Writes an archive; but of a file, if `is_plain`, its content.
-fn write_out(
+/// Those of [`dump()`]; [`EngineError::NotDumpable`] only if `is_plain`.
+pub(crate) fn write_out(
     repository: &Repository,
     snapshot: &SnapshotView,
     (path, is_plain): (Option<&EntryPath>, bool),

@@ -1,5 +1,6 @@
 //! Names of users and groups: asked of the system once each, since a tree of a million files has a handful of owners.
 
+use crate::parallel::lock;
 use nix::unistd::{Gid, Group, Uid, User};
 use siltstone_store::catalog::{Metadata, Name};
 use std::{collections::HashMap, hash::Hash, sync::Mutex};
@@ -96,7 +97,7 @@ impl Owners {
 
     fn by_name(&self, metadata: &Metadata, numeric: Owner) -> Owner {
         // A thread that panicked can only have left an answer out.
-        let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = lock(&self.known);
         let uid = metadata.user.clone().and_then(|name| known.users.get(name, find_user));
         let gid = metadata.group.clone().and_then(|name| known.groups.get(name, find_group));
         Owner { uid: uid.unwrap_or(numeric.uid), gid: gid.unwrap_or(numeric.gid) }

@@ -139,12 +139,8 @@ fn read_similar(
             continue;
         }
         resources.unless_cancelled()?;
-        let reader = match chunks.reader(at) {
-            Ok(reader) => reader,
-            // Nothing will be encoded against what it holds.
-            Err(error) if error.is_damage() => continue,
-            Err(error) => return Err(error.into()),
-        };
+        // Nothing will be encoded against what a damaged one holds.
+        let Some(reader) = chunks.sound_reader(at)? else { continue };
         for (region, entry) in reader.index().regions().iter().enumerate() {
             if entry.chunks.iter().all(|chunk| !wanted.contains(chunk.number.0)) {
                 continue;

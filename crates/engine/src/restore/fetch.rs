@@ -10,14 +10,14 @@ use super::place::Placing;
 use crate::chunks::ChunkSource;
 use crate::decode::{DecodeSettings, DecodeVisitor, Decoding, Order, Plan, PlannedRegion, Tally, Worker};
 use crate::fs::{Problem, ProblemKind};
-use crate::parallel::{Pool, Ticket};
+use crate::parallel::{Pool, Ticket, lock};
 use crate::resources::shares::{RestoreShares, restore_spare_bytes};
 use crate::{EngineError, Resources};
 use siltstone_store::region::ChunkEntry;
 use siltstone_store::{ContainerId, StoreError};
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Times that the remainder of a batch is planned anew because containers went on vanishing.
 const REPLANS_MAX: u32 = 8;
@@ -46,7 +46,7 @@ impl<'m> Fetching<'m> {
 
     /// Different containers that anything was read of.
     pub(super) fn containers_needed(&self) -> u64 {
-        self.needed.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+        lock(&self.needed).len() as u64
     }
 }
 
@@ -114,7 +114,7 @@ impl<'env> Fetching<'env> {
         let plan = Plan::new(chunks, &wanted, &self.order);
         {
             let records = chunks.records();
-            let mut needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut needed = lock(&self.needed);
             needed.extend(plan.containers().filter_map(|at| records.get(at)).map(|record| record.id));
         }
         let visitor = PlacingVisitor {
@@ -146,7 +146,7 @@ impl<'env> Fetching<'env> {
                 return Err(EngineError::Interrupted);
             }
             let visitor = running.decoding.visitor();
-            let vanished = std::mem::take(&mut *visitor.vanished.lock().unwrap_or_else(PoisonError::into_inner));
+            let vanished = std::mem::take(&mut *lock(&visitor.vanished));
             if vanished.is_empty() {
                 break;
             }
@@ -191,7 +191,7 @@ impl DecodeVisitor for PlacingVisitor<'_> {
     fn failed(&self, region: PlannedRegion, _: PlannedRegion, error: &Arc<StoreError>) {
         let Some(range) = self.ranges.get(region.node) else { return };
         if error.is_not_found() {
-            let mut vanished = self.vanished.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut vanished = lock(&self.vanished);
             vanished.push((range.clone(), error.clone()));
         } else {
             let placements = &self.batch.placements[range.clone()];

@@ -10,11 +10,12 @@ use crate::Observer;
 use crate::chunks::ChunkSource;
 use crate::fs::{ConflictPolicy, Draft, Problem, ProblemKind, Subject, TargetDir, TargetFile, aside};
 use crate::observer::EntryAction;
+use crate::parallel::lock;
 use siltstone_store::StoreError;
 use siltstone_store::catalog::EntryPath;
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Counts that the workers share.
 #[derive(Debug, Default)]
@@ -46,22 +47,18 @@ pub(super) struct Drafts(Mutex<HashMap<u64, EntryPath>>);
 
 impl Drafts {
     fn begun(&self, file: &FileTask) {
-        self.lock().insert(file.draft.serial, file.path.clone());
+        lock(&self.0).insert(file.draft.serial, file.path.clone());
     }
 
     fn ended(&self, file: &FileTask) {
-        self.lock().remove(&file.draft.serial);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, EntryPath>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).remove(&file.draft.serial);
     }
 }
 
 impl Placing<'_> {
     /// Removes the drafts of files that will not be completed, because the restore ends here.
     pub(super) fn abandon(&self) {
-        for (serial, path) in self.drafts.lock().drain() {
+        for (serial, path) in lock(&self.drafts.0).drain() {
             let _ = self.target.discard(&path, Draft { serial, on_conflict: ConflictPolicy::Keep });
         }
     }
@@ -195,7 +192,7 @@ impl Placing<'_> {
         if file.failed.load(Ordering::Relaxed) {
             return None;
         }
-        let mut made = file.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = lock(&file.made);
         let open = if *made {
             self.target.open_draft(&file.path, file.draft)
         } else {

@@ -49,11 +49,7 @@ impl<'a> Nodes<'a> {
                 continue;
             }
             let served = record.numbers() & &sound;
-            let reader = match chunks.reader(at) {
-                Ok(reader) => reader,
-                Err(error) if error.is_damage() => continue,
-                Err(error) => return Err(error),
-            };
+            let Some(reader) = chunks.sound_reader(at)? else { continue };
             let places = reader.index().places().iter().map(|place| place.chunk);
             for chunk in places.filter(|chunk| served.contains(chunk.number.0)) {
                 known.entry(chunk.fingerprint).or_insert(chunk.number);

@@ -3,9 +3,7 @@
 use crate::common::{Sandbox, resources};
 use siltstone_engine::EngineError;
 use siltstone_engine::backup::{BackupOptions, BackupSummary, Source, backup, series_name};
-use siltstone_engine::browse::ls;
 use siltstone_engine::fs::{Case, ExcludeRules};
-use siltstone_store::SnapshotId;
 use siltstone_store::catalog::Entry;
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,16 +17,6 @@ fn options(as_path: &str) -> BackupOptions {
 fn back_up(sandbox: &Sandbox, folder: &str, options: &BackupOptions) -> BackupSummary {
     let source = Source::Paths(vec![sandbox.source().join(folder)]);
     backup(&sandbox.repository(), source, options, &resources()).expect("a backup")
-}
-
-fn entries(sandbox: &Sandbox, id: SnapshotId) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    let mut keep = |entry: &Entry| {
-        entries.push(entry.clone());
-        Ok(())
-    };
-    ls(&sandbox.repository(), &sandbox.view(id), None, true, &mut keep).expect("a listing");
-    entries
 }
 
 fn paths(entries: &[Entry]) -> Vec<String> {
@@ -54,7 +42,7 @@ fn mounted_snapshots_make_one_series_in_which_only_what_changed_is_read() {
     assert_eq!((first.series.as_str(), second.series.as_str()), ("host:/data/me", "host:/data/me"));
     assert_eq!(second.statistics.files_unchanged, 1);
     assert_eq!(second.statistics.read_bytes, 7);
-    let found = entries(&sandbox, second.snapshot.expect("a snapshot"));
+    let found = sandbox.entries(second.snapshot.expect("a snapshot"));
     assert_eq!(paths(&found), ["data", "data/me", "data/me/docs", "data/me/docs/same", "data/me/file"]);
     assert!(found.iter().all(|entry| entry.metadata.device <= 2), "which device, and not its number: {found:?}");
     let views = sandbox.snapshots();
@@ -67,7 +55,7 @@ fn a_snapshot_of_the_root_has_its_names_at_the_top() {
     sandbox.write("snap/etc/hosts", b"hosts");
     let made = back_up(&sandbox, "snap", &options("/"));
     assert_eq!(made.series, "host:/");
-    assert_eq!(paths(&entries(&sandbox, made.snapshot.expect("a snapshot"))), ["etc", "etc/hosts"]);
+    assert_eq!(paths(&sandbox.entries(made.snapshot.expect("a snapshot"))), ["etc", "etc/hosts"]);
 }
 
 #[test]
@@ -75,7 +63,7 @@ fn a_single_file_may_be_recorded_elsewhere() {
     let sandbox = Sandbox::new();
     sandbox.write("snap/disk.img", b"image");
     let made = back_up(&sandbox, "snap/disk.img", &options("/disks/a.img"));
-    assert_eq!(paths(&entries(&sandbox, made.snapshot.expect("a snapshot"))), ["disks", "disks/a.img"]);
+    assert_eq!(paths(&sandbox.entries(made.snapshot.expect("a snapshot"))), ["disks", "disks/a.img"]);
 }
 
 #[test]
@@ -86,7 +74,7 @@ fn patterns_see_the_path_that_is_recorded() {
     let rules =
         ExcludeRules::builder().pattern("/data/cache", Case::Sensitive).expect("a pattern").build().expect("rules");
     let made = back_up(&sandbox, "snap", &options("/data").with_exclude(rules));
-    assert_eq!(paths(&entries(&sandbox, made.snapshot.expect("a snapshot"))), ["data", "data/keep"]);
+    assert_eq!(paths(&sandbox.entries(made.snapshot.expect("a snapshot"))), ["data", "data/keep"]);
 }
 
 #[test]

@@ -454,22 +454,12 @@ fn journal_list(journal: &Journal) -> ChangedList {
     list
 }
 
-fn config() -> ProptestConfig {
-    let wanted = std::env::var("SILTSTONE_MODEL_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig {
-        cases: wanted.unwrap_or(CASES),
-        max_shrink_iters: 300,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
 fn any_rounds() -> impl Strategy<Value = Vec<(Vec<Edit>, bool)>> {
     prop::collection::vec((any_edits(), any::<bool>()), 1..6)
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(common::random_steps(CASES))]
 
     #[test]
     fn a_list_of_all_changes_makes_the_snapshot_of_a_full_backup(rounds in any_rounds()) {

@@ -1,9 +1,9 @@
 //! Differences of two snapshots are those of the trees they were made of.
 
 use crate::common::tree::{self, Node, Tree};
-use crate::common::{Sandbox, entry_path, noise, resources};
+use crate::common::{self, Sandbox, entry_path, noise, resources};
 use crate::edit::{Edit, any_edits};
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::Config;
 use rustix::fs::XattrFlags;
 use siltstone_engine::EngineError;
 use siltstone_engine::backup::{self, Borrow, Source};
@@ -67,7 +67,7 @@ fn edit(sandbox: &Sandbox, edits: &[Edit]) -> Tree {
 #[test]
 fn differences_are_those_of_the_trees() {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config).run(&(any_edits(), any_edits()), |(first, second)| {
+    common::for_each_drawn(config, &(any_edits(), any_edits()), |(first, second)| {
         let sandbox = Sandbox::new();
         std::fs::create_dir_all(sandbox.source()).expect("a source");
         (0..4).for_each(|file| sandbox.write(&format!("d/{file}"), &noise(file, 3000)));
@@ -84,11 +84,7 @@ fn differences_are_those_of_the_trees() {
         assert_eq!(changes([(&elsewhere, below), (&new, below)]), expected(&before, &after));
         assert_eq!(changes([(&elsewhere, below), (&old, below)]), Changes::new());
         assert_eq!(changes([(&new, None), (&new, None)]), Changes::new());
-        Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
 }
 
 fn found_on_disk(sandbox: &Sandbox, view: &SnapshotView, trusts_status: bool, exclude: &[&str]) -> Changes {
@@ -131,7 +127,7 @@ fn looked_by(
 #[test]
 fn differences_from_the_disk_are_those_of_the_trees() {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config).run(&(any_edits(), any_edits()), |(first, second)| {
+    common::for_each_drawn(config, &(any_edits(), any_edits()), |(first, second)| {
         let sandbox = Sandbox::new();
         std::fs::create_dir_all(sandbox.source()).expect("a source");
         (0..4).for_each(|file| sandbox.write(&format!("d/{file}"), &noise(file, 3000)));
@@ -144,11 +140,7 @@ fn differences_from_the_disk_are_those_of_the_trees() {
         for trusts_status in [false, true] {
             assert_eq!(found_on_disk(&sandbox, &view, trusts_status, &[]), expected(&before, &after));
         }
-        Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
 }
 
 #[test]
@@ -254,7 +246,7 @@ fn parts_are_compared_by_their_paths_below() {
 #[test]
 fn changes_of_a_path_are_those_between_the_trees() {
     let config = Config { cases: CASES / 2, failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config).run(&proptest::collection::vec(any_edits(), 1..5), |rounds| {
+    common::for_each_drawn(config, &proptest::collection::vec(any_edits(), 1..5), |rounds| {
         let sandbox = Sandbox::new();
         (0..4).for_each(|file| sandbox.write(&format!("d/{file}"), &noise(file, 3000)));
         let mut trees = vec![Tree::new()];
@@ -278,9 +270,5 @@ fn changes_of_a_path_are_those_between_the_trees() {
             let wanted: Vec<(usize, Change)> = trees.windows(2).enumerate().filter_map(change).collect();
             assert_eq!(found, [("one".to_owned(), wanted.clone()), ("two".to_owned(), wanted)].into());
         }
-        Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
 }

@@ -18,10 +18,10 @@ use siltstone_engine::forget::ForgetOptions;
 use siltstone_engine::fs::Problem;
 use siltstone_engine::maintain::{self, MaintainOptions, MaintainSummary, Recompression};
 use siltstone_engine::{EngineError, Observer, snapshots};
-use siltstone_store::keys::{Argon2Cost, KeyLabel};
+use siltstone_store::keys::Argon2Cost;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::SimulatedDisk;
-use siltstone_store::{SnapshotId, StoreError, Time};
+use siltstone_store::{SnapshotId, StoreError};
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -533,8 +533,7 @@ fn a_password_change_hit_at_any_write_never_locks_the_repository() {
     let scene = Scene::with_two_snapshots();
     let change = |disk: &SimulatedDisk| -> Result<(), EngineError> {
         let mut repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-        let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
-        repository.change_password(b"another", &label, Argon2Cost::TEST)?;
+        repository.change_password(b"another", &common::label(), Argon2Cost::TEST)?;
         Ok(())
     };
     at_every_write(&scene.disk, change, |found| {
@@ -554,8 +553,7 @@ fn a_change_of_the_master_key_hit_at_any_write_never_locks_the_repository() {
     let scene = Scene::with_two_snapshots();
     let rotate = |disk: &SimulatedDisk| -> Result<(), EngineError> {
         let mut repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-        let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
-        repository.rotate(PASSWORD, &label, Argon2Cost::TEST)?;
+        repository.rotate(PASSWORD, &common::label(), Argon2Cost::TEST)?;
         Ok(())
     };
     at_every_write(&scene.disk, rotate, |found| {

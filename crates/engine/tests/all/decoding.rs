@@ -192,8 +192,11 @@ fn one_file_costs_only_what_it_and_its_bases_lie_in() {
     assert!(part.bytes_read < all.bytes_read / 2, "{} of {}", part.bytes_read, all.bytes_read);
 }
 
-/// Every region of data, as its container, its place there, and its index entry's bases and chunks.
-fn regions(repository: &Repository) -> Vec<(ContainerRecord, usize, Vec<ChunkNumber>, Vec<ChunkNumber>)> {
+/// A region: its container, its place there, and its index entry's bases and chunks.
+type Region = (ContainerRecord, usize, Vec<ChunkNumber>, Vec<ChunkNumber>);
+
+/// Every region of data.
+fn regions(repository: &Repository) -> Vec<Region> {
     let mut regions = Vec::new();
     for record in data(&manifest(repository)) {
         let reader =
@@ -210,6 +213,15 @@ fn answers(record: &ContainerRecord, chunks: &[ChunkNumber]) -> bool {
     chunks.iter().any(|number| record.chunks.iter().any(|run| run.range().contains(&number.0)))
 }
 
+/// A plain region that others hang on.
+fn base(all: &[Region]) -> &Region {
+    let used: BTreeSet<ChunkNumber> = all.iter().flat_map(|(.., bases, _)| bases.clone()).collect();
+    let is_base = |(record, _, bases, chunks): &&Region| {
+        bases.is_empty() && answers(record, chunks) && chunks.iter().any(|chunk| used.contains(chunk))
+    };
+    all.iter().find(is_base).expect("a plain region that is a base")
+}
+
 /// The damage of a base is told for its container, that of its dependents for theirs, and both with the snapshots they
 /// touch.
 #[test]
@@ -217,11 +229,7 @@ fn a_damaged_base_costs_its_dependents_and_nothing_else() {
     let scene = versions();
     let repository = scene.sandbox.repository();
     let all = regions(&repository);
-    let used: BTreeSet<ChunkNumber> = all.iter().flat_map(|(.., bases, _)| bases.clone()).collect();
-    let is_base = |(record, _, bases, chunks): &&(ContainerRecord, usize, Vec<ChunkNumber>, Vec<ChunkNumber>)| {
-        bases.is_empty() && answers(record, chunks) && chunks.iter().any(|chunk| used.contains(chunk))
-    };
-    let (record, at, ..) = all.iter().find(is_base).expect("a plain region that is a base");
+    let (record, at, ..) = base(&all);
     let name = record.object_name(series(&repository));
     let reader =
         ContainerReader::open(repository.storage(), repository.keys(), series(&repository), record).expect("opens");
@@ -264,13 +272,7 @@ fn a_missing_container_of_bases_is_told_with_its_dependents_without_reading_data
     let scene = versions();
     let repository = scene.sandbox.repository();
     let all = regions(&repository);
-    let used: BTreeSet<ChunkNumber> = all.iter().flat_map(|(.., bases, _)| bases.clone()).collect();
-    let (record, ..) = all
-        .iter()
-        .find(|(record, _, bases, chunks)| {
-            bases.is_empty() && answers(record, chunks) && chunks.iter().any(|chunk| used.contains(chunk))
-        })
-        .expect("a plain region that is a base");
+    let (record, ..) = base(&all);
     let name = record.object_name(series(&repository));
     scene.disk.damage(&name, Damage::Delete);
     for read_data in [ReadData::None, ReadData::All] {
@@ -319,11 +321,7 @@ fn forged_bases_are_errors_that_cost_only_what_hangs_on_them() {
     let scene = versions();
     let repository = scene.sandbox.repository();
     let all = regions(&repository);
-    let used: BTreeSet<ChunkNumber> = all.iter().flat_map(|(.., bases, _)| bases.clone()).collect();
-    let plain = all.iter().find(|(record, _, bases, chunks)| {
-        bases.is_empty() && answers(record, chunks) && chunks.iter().any(|chunk| used.contains(chunk))
-    });
-    let newest = plain.expect("a plain region that is a base").3[0];
+    let newest = base(&all).3[0];
     let cycle = |_: &ContainerRecord, _: usize, region: &mut EncodedRegion| {
         if region.bases.contains(&newest) || !region.bases.is_empty() {
             return;

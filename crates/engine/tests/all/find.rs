@@ -2,9 +2,9 @@
 
 use crate::common::faults::forget_parity;
 use crate::common::ruin::containers_of;
-use crate::common::{Sandbox, noise};
+use crate::common::{self, Sandbox, noise};
 use crate::edit::any_edits;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::Config;
 use siltstone_engine::backup::{self, Borrow, Source};
 use siltstone_engine::browse;
 use siltstone_engine::find::{Found, find};
@@ -51,7 +51,7 @@ fn shown(sandbox: &Sandbox, views: &[SnapshotView], is_wanted: &dyn Fn(&Entry) -
 #[test]
 fn each_snapshot_has_what_a_walk_of_it_finds() {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config).run(&proptest::collection::vec(any_edits(), 1..5), |rounds| {
+    common::for_each_drawn(config, &proptest::collection::vec(any_edits(), 1..5), |rounds| {
         let sandbox = Sandbox::new();
         (0..4).for_each(|file| sandbox.write(&format!("d/{file}"), &noise(file, 3000)));
         for edits in &rounds {
@@ -71,11 +71,7 @@ fn each_snapshot_has_what_a_walk_of_it_finds() {
                 assert_eq!(found, walked(&sandbox, &view, is_wanted));
             }
         }
-        Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
 }
 
 #[test]

@@ -102,10 +102,6 @@ impl History {
         assert!(differences.is_empty(), "{}", differences.join("\n"));
     }
 
-    fn bytes(&self) -> u64 {
-        self.sandbox.repository().bytes().expect("bytes")
-    }
-
     /// The longest chain of deltas in any container, by the indexes.
     fn longest_chain(&self) -> u32 {
         let repository = self.sandbox.repository();
@@ -140,7 +136,7 @@ fn is_rebuilt(notice: &Notice) -> bool {
 
 #[test]
 fn six_versions_cost_little_and_chains_stay_as_short_as_asked_for() {
-    let whole = History::of_six(Deltas::Off).bytes();
+    let whole = History::of_six(Deltas::Off).sandbox.bytes();
     for (deltas, depth) in [
         (Deltas::Forward { depth: 1 }, 1),
         (Deltas::Forward { depth: 4 }, 4),
@@ -149,7 +145,7 @@ fn six_versions_cost_little_and_chains_stay_as_short_as_asked_for() {
     ] {
         let history = History::of_six(deltas);
         assert_eq!(history.longest_chain(), depth, "{deltas:?}");
-        assert!(history.bytes() * 10 < whole * 9, "{deltas:?}: {} of {whole}", history.bytes());
+        assert!(history.sandbox.bytes() * 10 < whole * 9, "{deltas:?}: {} of {whole}", history.sandbox.bytes());
         history.assert_sound();
     }
 }
@@ -324,10 +320,10 @@ fn a_dry_run_counts_the_same_and_changes_nothing() {
     history.edit(EDITS);
     // What changed just now is recorded otherwise than what has aged a little.
     std::thread::sleep(std::time::Duration::from_millis(60));
-    let before = history.bytes();
+    let before = history.sandbox.bytes();
     let options = history.options(deltas).with_dry_run(true);
     let dry = history.sandbox.try_backup(&options).expect("a dry run");
-    assert_eq!(history.bytes(), before);
+    assert_eq!(history.sandbox.bytes(), before);
     let log = Log::default();
     let done = history.back_up_with(&history.options(deltas), &log);
     assert_eq!(done.deltas, dry.deltas);

@@ -64,16 +64,6 @@ fn import_below(sandbox: &Sandbox, bytes: &[u8], below: Option<&str>, log: &Log)
     import_tar(&repository, &archive, &options, &resources)
 }
 
-fn entries(sandbox: &Sandbox, id: SnapshotId) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    let mut keep = |entry: &Entry| {
-        entries.push(entry.clone());
-        Ok(())
-    };
-    siltstone_engine::browse::ls(&sandbox.repository(), &sandbox.view(id), None, true, &mut keep).expect("a listing");
-    entries
-}
-
 /// Path, kind, and content of a file.
 fn listing(sandbox: &Sandbox, id: SnapshotId) -> Vec<String> {
     let line = |entry: &Entry| {
@@ -85,7 +75,7 @@ fn listing(sandbox: &Sandbox, id: SnapshotId) -> Vec<String> {
             _ => format!("{path}?"),
         }
     };
-    entries(sandbox, id).iter().map(line).collect()
+    sandbox.entries(id).iter().map(line).collect()
 }
 
 fn content(sandbox: &Sandbox, id: SnapshotId, path: &EntryPath) -> Vec<u8> {
@@ -177,7 +167,7 @@ fn names_are_relative_to_the_root_or_to_a_folder() {
     let expected = ["home/", "home/me/", "home/me/a/", "home/me/a/b=1", "home/me/etc/", "home/me/etc/x=2"];
     assert_eq!(self::listing(&sandbox, id), expected);
     assert_eq!(sandbox.view(id).snapshot.paths, [b"/home/me"]);
-    let modes: Vec<_> = entries(&sandbox, id).iter().map(|entry| entry.metadata.mode).collect();
+    let modes: Vec<_> = sandbox.entries(id).iter().map(|entry| entry.metadata.mode).collect();
     assert_eq!(modes[..3], [0o755, 0o640, 0o755], "the archive tells of its own root, and of no other folder");
 }
 
@@ -194,8 +184,7 @@ fn a_hard_link_is_bound_to_what_its_target_was() {
     let (sandbox, log) = (Sandbox::new(), Log::default());
     let id = import(&sandbox, &archive(&members[..5]), &log).expect("an import").snapshot.expect("a snapshot");
     assert_eq!(listing(&sandbox, id), ["a=old", "b=old", "c=new", "z=new"]);
-    let links: Vec<_> =
-        entries(&sandbox, id).iter().map(|entry| (entry.metadata.inode, entry.metadata.links)).collect();
+    let links: Vec<_> = sandbox.entries(id).iter().map(|entry| (entry.metadata.inode, entry.metadata.links)).collect();
     assert!(links.iter().all(|(_, links)| *links == 2), "{links:?}");
     assert!(links[0].0 == links[1].0 && links[2].0 == links[3].0 && links[0].0 != links[2].0, "{links:?}");
     // The same files in another order have the same numbers, so that the catalog does not change.

@@ -4,6 +4,7 @@
 
 use crate::common::faults::{at_every_write, copy, without_parity};
 use crate::common::log::Log;
+use crate::common::repair::{open, repair_options, try_repair};
 use crate::common::ruin::{Ruin, Shows, Trial, containers_of, manifest_of, ruins_of, ruins_of_container};
 use crate::common::scene::Scene;
 use crate::common::{self, PASSWORD, noise, resources};
@@ -11,7 +12,7 @@ use siltstone_engine::EngineError;
 use siltstone_engine::backup::{self, Borrow, Source};
 use siltstone_engine::check::{self, CheckOptions, CheckReport, Finding, Help, ReadData};
 use siltstone_engine::maintain;
-use siltstone_engine::repair::{self, RepairOptions, RepairSummary};
+use siltstone_engine::repair;
 use siltstone_engine::stats;
 use siltstone_store::container::{ContainerKind, ContainerReader};
 use siltstone_store::directory::{Directory, DirectoryEntry};
@@ -21,7 +22,6 @@ use siltstone_store::storage::{
     Damage, Disk, Listing, ObjectMeta, ObjectName, Original, SimulatedDisk, Storage, StorageError,
 };
 use siltstone_store::{LoanId, SeriesId, SnapshotId};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Ruins something on a disk.
@@ -38,13 +38,7 @@ const FILES: u64 = 24;
 
 impl Pair {
     fn new() -> Self {
-        let mut scene = Scene::new();
-        for file in 0..FILES {
-            scene.sandbox.write(&format!("shared/{file}"), &noise(file, 4000));
-        }
-        std::thread::sleep(std::time::Duration::from_millis(60));
-        let lender = back_up(&scene, &scene.disk, "first").expect("a backup");
-        scene.trees.insert(lender, scene.source());
+        let (mut scene, lender) = lending();
         scene.sandbox.write("own", &noise(1000, 20_000));
         let borrower = back_up(&scene, &scene.disk, "second").expect("a backup");
         scene.trees.insert(borrower, scene.source());
@@ -108,8 +102,16 @@ impl Pair {
     }
 }
 
-fn open(disk: &SimulatedDisk) -> Repository {
-    Repository::open(Arc::new(disk.clone()), PASSWORD).expect("the repository opens")
+/// A scene with a snapshot of the series that lends.
+fn lending() -> (Scene, SnapshotId) {
+    let mut scene = Scene::new();
+    for file in 0..FILES {
+        scene.sandbox.write(&format!("shared/{file}"), &noise(file, 4000));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(60));
+    let lender = back_up(&scene, &scene.disk, "first").expect("a backup");
+    scene.trees.insert(lender, scene.source());
+    (scene, lender)
 }
 
 fn try_forget(scene: &Scene, disk: &SimulatedDisk, id: SnapshotId) -> Result<(), EngineError> {
@@ -125,20 +127,6 @@ fn back_up(scene: &Scene, disk: &SimulatedDisk, series: &str) -> Result<Snapshot
     let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
     let summary = backup::backup(&repository, source, &options, &resources())?;
     Ok(summary.snapshot.expect("a snapshot"))
-}
-
-fn repair_options() -> RepairOptions {
-    let options = RepairOptions::default().with_series(None).with_read_data(false).with_drop_damaged(false);
-    options.with_take_over(true).with_user("user".into()).with_seen(BTreeMap::new())
-}
-
-fn try_repair(disk: &SimulatedDisk) -> Result<RepairSummary, EngineError> {
-    let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-    let plan = repair::plan(&repository, &repair_options(), &resources())?;
-    repair::execute(&repository, plan, &repair_options(), &resources()).map(|(summary, errors)| {
-        assert!(errors.is_empty(), "{errors:?}");
-        summary
-    })
 }
 
 fn tells(finding: &Finding, text: &str) -> bool {
@@ -239,7 +227,7 @@ fn a_lender_of_a_newer_format_is_told_and_nothing_of_it_is_replaced() {
     assert!(pair.manifest(&disk, "second").damaged.is_empty(), "nothing is known to be lost");
 
     let before = copy(&disk);
-    let refused = try_repair(&disk).expect_err("a newer program may repair it");
+    let refused = try_repair(&disk, &repair_options()).expect_err("a newer program may repair it");
     assert!(refused.to_string().contains("use a newer Siltstone"), "{refused}");
     assert!(disk.is_found_as(&before), "a repair replaces nothing that it does not know");
     let id = back_up_alone(&pair, &disk);
@@ -305,7 +293,7 @@ fn a_loan_that_is_lost_or_damaged_is_told_and_a_repair_makes_another() {
             assert!(try_forget(&pair.scene, &disk, pair.lender).is_err(), "{story}");
             pair.assert_restores(&disk, pair.borrower, &story);
         }
-        try_repair(&disk).unwrap_or_else(|error| panic!("{error} after {story}"));
+        try_repair(&disk, &repair_options()).unwrap_or_else(|error| panic!("{error} after {story}"));
         assert_eq!(pair.check(&disk, ReadData::All).findings, [], "after {story}");
         assert_eq!(Pair::loans(&disk).len(), 1, "after {story}");
         let _ = try_forget(&pair.scene, &disk, pair.lender);
@@ -336,7 +324,7 @@ fn a_loan_that_comes_back_holds_chunks_until_a_repair_removes_it() {
     let report = pair.check(&disk, ReadData::None);
     assert_eq!(report.findings, []);
     assert_eq!(report.harmless.len() as u64 + report.orphans, 2, "{report:?}");
-    try_repair(&disk).expect("repaired");
+    try_repair(&disk, &repair_options()).expect("repaired");
     assert_eq!(Pair::loans(&disk), []);
     pair.forget(&disk, pair.lender);
     assert_eq!(pair.check(&disk, ReadData::All).findings, []);
@@ -349,7 +337,7 @@ fn imports_come_back_from_loans_when_all_manifests_of_the_borrower_are_lost() {
     for damage in [Damage::Delete, Damage::Flip { offset: 80, mask: 1 }, Damage::Truncate { bytes: 100 }] {
         let (disk, story) = (pair.disk(), format!("{damage:?} of all manifests"));
         pair.damage_manifests(&disk, "second", &damage);
-        try_repair(&disk).unwrap_or_else(|error| panic!("{error} after {story}"));
+        try_repair(&disk, &repair_options()).unwrap_or_else(|error| panic!("{error} after {story}"));
         let after = pair.manifest(&disk, "second");
         assert_eq!(after.imports, before.imports, "{story}");
         assert!(after.damaged.is_empty() && after.faults().is_empty(), "{story}");
@@ -464,7 +452,7 @@ fn without_manifests_and_loans_what_was_borrowed_is_noted_and_stored_again() {
         let (disk, story) = (pair.disk(), format!("{damage:?}"));
         pair.damage_manifests(&disk, "second", &Damage::Delete);
         assert!(disk.damage(&Pair::loans(&disk)[0], damage));
-        try_repair(&disk).unwrap_or_else(|error| panic!("{error} after {story}"));
+        try_repair(&disk, &repair_options()).unwrap_or_else(|error| panic!("{error} after {story}"));
         let after = pair.manifest(&disk, "second");
         assert!(after.imports.is_empty() && after.damaged.len() >= FILES, "{story}");
         let again = back_up_alone(&pair, &disk);
@@ -506,7 +494,7 @@ fn a_backup_after_the_lenders_containers_are_gone_is_whole() {
     let pair = Pair::new();
     let disk = pair.disk();
     pair.delete_containers(&disk, "first");
-    try_repair(&disk).expect("repaired");
+    try_repair(&disk, &repair_options()).expect("repaired");
     assert!(pair.manifest(&disk, "second").damaged.len() >= FILES);
     let again = back_up(&pair.scene, &disk, "second").expect("a backup");
     assert!(pair.scene.sandbox.at(disk).restored(again) == pair.scene.trees[&pair.borrower]);
@@ -542,7 +530,7 @@ fn a_lender_whose_manifests_are_lost_keeps_what_is_borrowed() {
     assert!(!pair.manifest(&disk, "first").lent.is_empty());
     pair.damage_manifests(&disk, "first", &Damage::Delete);
     // Without a snapshot nothing but the list of series tells its name.
-    match try_repair(&disk) {
+    match try_repair(&disk, &repair_options()) {
         Ok(_) => {}
         Err(error) => panic!("{error}"),
     }
@@ -552,7 +540,7 @@ fn a_lender_whose_manifests_are_lost_keeps_what_is_borrowed() {
     }
     let disk = pair.disk();
     pair.damage_manifests(&disk, "first", &Damage::Delete);
-    try_repair(&disk).expect("repaired");
+    try_repair(&disk, &repair_options()).expect("repaired");
     assert!(pair.manifest(&disk, "first").lends);
     pair.forget(&disk, pair.lender);
     maintain::maintain(&open(&disk), &pair.scene.sandbox.migrate_options(), &resources()).expect("maintained");
@@ -578,13 +566,7 @@ fn figures_tell_who_borrows_of_whom() {
 
 #[test]
 fn a_borrowing_backup_hit_at_any_write_costs_no_snapshot() {
-    let mut scene = Scene::new();
-    for file in 0..FILES {
-        scene.sandbox.write(&format!("shared/{file}"), &noise(file, 4000));
-    }
-    std::thread::sleep(std::time::Duration::from_millis(60));
-    let lender = back_up(&scene, &scene.disk, "first").expect("a backup");
-    scene.trees.insert(lender, scene.source());
+    let (scene, lender) = lending();
     at_every_write(
         &scene.disk,
         |disk| back_up(&scene, disk, "second"),

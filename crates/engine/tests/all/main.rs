@@ -25,7 +25,6 @@ mod golden;
 mod guards;
 mod healing;
 mod import;
-mod in_the_way;
 mod intra_segment;
 mod io_shape;
 mod label;

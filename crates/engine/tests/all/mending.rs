@@ -2,6 +2,7 @@
 //! container is healed.
 
 use crate::common::faults::{at_every_write, copy};
+use crate::common::repair::{open, repair_options, series_of};
 use crate::common::ruin::{Ruin, Shows, containers_of, ruins_of_container};
 use crate::common::scene::Scene;
 use crate::common::{self, PASSWORD, noise, resources};
@@ -16,22 +17,11 @@ use siltstone_store::storage::{
     Call, Damage, Guarded, Listing, ObjectName, Original, Outcome, SimulatedDisk, Storage, StorageError,
 };
 use siltstone_store::{SeriesId, SnapshotId, StoreError};
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 fn options() -> RepairOptions {
-    RepairOptions::default()
-        .with_series(None)
-        .with_read_data(true)
-        .with_drop_damaged(false)
-        .with_take_over(true)
-        .with_user("user".into())
-        .with_seen(BTreeMap::new())
-}
-
-fn open(disk: &SimulatedDisk) -> Repository {
-    Repository::open(Arc::new(disk.clone()), PASSWORD).expect("the repository opens")
+    repair_options().with_read_data(true)
 }
 
 fn try_repair(disk: &SimulatedDisk) -> Result<RepairSummary, EngineError> {
@@ -39,10 +29,6 @@ fn try_repair(disk: &SimulatedDisk) -> Result<RepairSummary, EngineError> {
     let plan = repair::plan(&repository, &options(), &resources())?;
     let (summary, mut errors) = repair::execute(&repository, plan, &options(), &resources())?;
     errors.pop().map_or(Ok(summary), Err)
-}
-
-fn series_of(disk: &SimulatedDisk) -> SeriesId {
-    open(disk).keys().series_id("test")
 }
 
 /// Both places of everything that is kept twice, as far as it counts.

@@ -46,11 +46,11 @@ impl History {
     }
 
     fn manifest(&self) -> Manifest {
-        self.sandbox.repository().manifests().expect("manifests").pop().expect("one series")
+        self.sandbox.manifest()
     }
 
     fn bytes(&self) -> u64 {
-        self.sandbox.repository().bytes().expect("bytes")
+        self.sandbox.bytes()
     }
 
     fn assert_sound(&self) {
@@ -269,7 +269,7 @@ fn a_chunk_that_lies_in_two_small_containers_keeps_neither_from_being_merged() {
     let source = Source::Paths(vec![sandbox.source()]);
     backup::backup(&sandbox.repository(), source, &options, &sandbox.heard_by(&log)).expect("a backup");
     assert!(!log.notices().iter().any(|notice| matches!(notice, Notice::NotSettled { .. })), "{:?}", log.notices());
-    let manifest = sandbox.repository().manifests().expect("manifests").pop().expect("one series");
+    let manifest = sandbox.manifest();
     assert!(manifest.unsettled.is_empty() && !manifest.ghosts_due);
     maintain::maintain(&sandbox.repository(), &sandbox.migrate_options(), &sandbox.heard_by(&log)).expect("maintained");
     assert_eq!(log.problems(), [""; 0]);

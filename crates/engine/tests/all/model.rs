@@ -15,7 +15,6 @@ use crate::common::{self, Sandbox, resources, tree};
 use crate::edit::{Edit, Text, any_edits};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use proptest::test_runner::TestRunner;
 use siltstone_engine::backup::{self, BackupOptions, Borrow, Reused, Source};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::delta::{DEPTH_DEFAULT, Deltas};
@@ -309,18 +308,18 @@ impl Model {
         }
         let marking = self.sandbox.marking(self.today * DAY, days.unsigned_abs() * DAY.unsigned_abs());
         let options = |dry_run, threshold| marking.clone().with_rewrite_threshold(threshold).with_dry_run(dry_run);
-        let before = self.sandbox.repository().bytes().expect("bytes");
+        let before = self.sandbox.bytes();
         let (removed, marked) = if days > 0 { (0, ids.len() as u64) } else { (ids.len() as u64, 0) };
         for other in THRESHOLDS {
             let stated = self.sandbox.try_forget(&ids, &options(true, other)).expect("a dry run");
             assert_eq!((stated.bytes_before, stated.snapshots_removed), (before, removed));
             assert_eq!((stated.snapshots_marked, stated.snapshots_ended), (marked, ended));
         }
-        assert_eq!(self.sandbox.repository().bytes().expect("bytes"), before, "dry runs write nothing");
+        assert_eq!(self.sandbox.bytes(), before, "dry runs write nothing");
         let stated = self.sandbox.try_forget(&ids, &options(true, threshold)).expect("a dry run");
         let done = self.sandbox.try_forget(&ids, &options(false, threshold)).expect("forgetting");
         assert_eq!(done, stated);
-        assert_eq!(self.sandbox.repository().bytes().expect("bytes"), stated.bytes_after);
+        assert_eq!(self.sandbox.bytes(), stated.bytes_after);
         self.verify_held(&done, &options(false, threshold));
     }
 
@@ -447,16 +446,6 @@ fn assert_same(found: &tree::Tree, wanted: &tree::Tree, what: &str) {
     assert!(differences.is_empty(), "{what}:\n{}", differences.join("\n"));
 }
 
-fn config() -> ProptestConfig {
-    let wanted = std::env::var("SILTSTONE_MODEL_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig {
-        cases: wanted.unwrap_or(CASES),
-        max_shrink_iters: 300,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
 /// Steps that borrow, are refused a loan, take over, take back and keep what is deleted, each for certain.
 fn every_kind_of_step() -> Vec<Step> {
     let backup = |series, name, lender, loans| Step::Backup {
@@ -498,14 +487,10 @@ fn every_live_snapshot_is_what_was_backed_up() {
         assert!(count.load(Ordering::Relaxed) > 0, "nothing was ever {what}");
     }
     let steps = prop::collection::vec(any_step(), 1..18);
-    let result = TestRunner::new(config()).run(&steps, |steps| {
+    common::for_each_drawn(common::random_steps(CASES), &steps, |steps| {
         let mut model = Model::new();
         for step in &steps {
             model.run(step);
         }
-        Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
 }

@@ -8,11 +8,11 @@ use siltstone_engine::forget::{ForgetOptions, SnapshotSelection};
 use siltstone_engine::repair::{self, RepairOptions};
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_engine::{Session, check, stats};
-use siltstone_store::keys::{Argon2Cost, KeyLabel};
+use siltstone_store::keys::Argon2Cost;
 use siltstone_store::manifest::{Manifest, PartTable};
 use siltstone_store::series::newest_manifest;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
-use siltstone_store::{Epoch, PartId, SeriesId, SnapshotId, Time};
+use siltstone_store::{Epoch, PartId, SeriesId, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -168,8 +168,7 @@ fn parts_under_an_older_master_key_are_counted() {
         stats.older_key_bytes
     };
     assert_eq!(older(&scene.sandbox), 0);
-    let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
-    scene.sandbox.repository().rotate(common::PASSWORD, &label, Argon2Cost::TEST).expect("a new master key");
+    scene.sandbox.repository().rotate(common::PASSWORD, &common::label(), Argon2Cost::TEST).expect("a new master key");
     let before = stored(&scene.sandbox);
     let ids = before.parts.table.ids();
     let parts_bytes = 2 * bytes_of(&before.parts.table, &ids);

@@ -49,7 +49,7 @@ impl Unsettled {
     }
 
     fn manifest(&self, disk: &SimulatedDisk) -> Manifest {
-        self.scene.sandbox.at(disk.clone()).repository().manifests().expect("manifests").pop().expect("one series")
+        self.scene.sandbox.at(disk.clone()).manifest()
     }
 
     fn maintain(&self, disk: &SimulatedDisk, threshold: f64, log: &Log) -> Result<MaintainSummary, EngineError> {

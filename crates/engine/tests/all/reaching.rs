@@ -10,7 +10,6 @@ use siltstone_engine::delta::Deltas;
 use siltstone_engine::index::{CacheIdentity, CacheKind, CachedRun, FingerprintIndex};
 use siltstone_engine::maintain::{self, MaintainSummary};
 use siltstone_store::container::{ContainerKind, ContainerReader};
-use siltstone_store::manifest::Manifest;
 use siltstone_store::storage::{Damage, SimulatedDisk};
 use siltstone_store::{ChunkNumber, Fingerprint, SnapshotId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,14 +72,6 @@ impl History {
         self.back_up()
     }
 
-    fn manifest(&self) -> Manifest {
-        self.sandbox.repository().manifests().expect("manifests").pop().expect("one series")
-    }
-
-    fn bytes(&self) -> u64 {
-        self.sandbox.repository().bytes().expect("bytes")
-    }
-
     fn assert_sound(&self) {
         assert_eq!(self.sandbox.check(ReadData::All).findings, []);
         for (id, tree) in &self.versions {
@@ -97,7 +88,7 @@ impl History {
     /// Where the chunks are kept that only older snapshots have.
     fn older_cache(&self) -> PathBuf {
         let folder = self.sandbox.folder.path().join("cache").join(self.sandbox.repository().id().to_string());
-        folder.join(format!("{}.older", self.manifest().series))
+        folder.join(format!("{}.older", self.sandbox.manifest().series))
     }
 }
 
@@ -117,10 +108,10 @@ fn what_was_away_for_one_backup_is_stored_once_but_where_a_policy_does_not_reach
         history.back_up();
         history.sandbox.remove("mounted");
         history.back_up();
-        let before = history.bytes();
+        let before = history.sandbox.bytes();
         history.bring();
         let summary = history.back_up();
-        let (grown, stored) = (history.bytes().saturating_sub(before), summary.statistics.added_plain_bytes);
+        let (grown, stored) = (history.sandbox.bytes().saturating_sub(before), summary.statistics.added_plain_bytes);
         history.assert_sound();
         if deltas == CHUNK_BY_CHUNK {
             assert_eq!(summary.reused, Reused::default());
@@ -130,7 +121,7 @@ fn what_was_away_for_one_backup_is_stored_once_but_where_a_policy_does_not_reach
         assert_eq!(stored, 0, "{deltas:?}, {threshold}");
         assert!(summary.reused.plain_bytes > AWAY_BYTES, "{:?}", summary.reused);
         assert!(grown < 60_000, "{grown} bytes more, {deltas:?}, {threshold}");
-        let manifest = history.manifest();
+        let manifest = history.sandbox.manifest();
         let between = manifest.necessary(1) - manifest.direct(1);
         assert!(between.len() >= summary.reused.chunks, "counted in between");
         assert!((between - manifest.necessary(2)).is_empty() && manifest.verify_intervals().is_ok());
@@ -190,20 +181,20 @@ fn forgetting_gives_back_what_was_stated_and_settling_the_rest() {
             let versions = (0..4).filter(|at| !is_gone(*at)).map(|at| history.versions[at].clone()).collect();
             let left = History { sandbox, disk, versions, deltas, threshold };
             let options = |dry_run| left.sandbox.forget_options(dry_run).with_rewrite_threshold(threshold);
-            let before = left.bytes();
+            let before = left.sandbox.bytes();
             let stated = left.sandbox.try_forget(&gone, &options(true)).expect("a dry run");
             let done = left.sandbox.try_forget(&gone, &options(false)).expect("forgetting");
-            assert_eq!((done, left.bytes()), (stated, stated.bytes_after), "{chosen:b}");
+            assert_eq!((done, left.sandbox.bytes()), (stated, stated.bytes_after), "{chosen:b}");
             left.assert_sound();
-            let held = left.bytes();
+            let held = left.sandbox.bytes();
             left.maintain();
             left.assert_sound();
-            let manifest = left.manifest();
+            let manifest = left.sandbox.manifest();
             assert!(deltas != Deltas::Off || manifest.ghosts().is_empty(), "{chosen:b}");
             assert!(!manifest.ghosts_due);
             // Where only the second is left, nothing of what it lacks may be held.
             let nobody_has_it = (0..4).all(|at| is_gone(at) || at == 1);
-            let room = left.bytes();
+            let room = left.sandbox.bytes();
             assert!(!nobody_has_it || before - room > AWAY_BYTES, "{chosen:b}: {before}, {held}, {room}");
             // Catalogs and indexes shrink too, and what is partly dead below the threshold stays.
             let (later, stated) = (held.saturating_sub(room), stated.ghost_bytes);
@@ -220,7 +211,7 @@ fn length(bases: &BTreeMap<u64, Vec<u64>>, number: u64) -> usize {
 
 /// The longest chain of deltas on disk.
 fn longest_chain(history: &History) -> usize {
-    let (repository, manifest) = (history.sandbox.repository(), history.manifest());
+    let (repository, manifest) = (history.sandbox.repository(), history.sandbox.manifest());
     let mut bases: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for record in manifest.containers.iter().filter(|record| record.kind == ContainerKind::Data) {
         let reader = ContainerReader::open(repository.storage(), repository.keys(), manifest.series, record);
@@ -278,7 +269,7 @@ fn with_threshold_zero_no_container_mixes_lifecycles_of_what_came_back() {
             history.back_up();
         }
         history.assert_sound();
-        let manifest = history.manifest();
+        let manifest = history.sandbox.manifest();
         assert!(manifest.has_hulls());
         let mut lifecycles: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
         manifest.for_each_necessary(|position, necessary| {
@@ -320,7 +311,7 @@ fn an_unreadable_older_container_costs_room_and_nothing_else() {
     history.back_up();
     history.sandbox.remove("mounted");
     history.back_up();
-    let manifest = history.manifest();
+    let manifest = history.sandbox.manifest();
     let dead = manifest.direct(0) - manifest.direct(1);
     for has_cache in [true, false] {
         for is_missing in [true, false] {
@@ -360,7 +351,7 @@ fn a_lying_index_of_older_chunks_is_not_believed() {
     history.sandbox.write("here/edited", &edited);
     history.sandbox.remove("mounted");
     history.back_up();
-    let (repository, manifest) = (history.sandbox.repository(), history.manifest());
+    let (repository, manifest) = (history.sandbox.repository(), history.sandbox.manifest());
     let keys = repository.keys();
     let mut fingerprints: BTreeMap<u64, Fingerprint> = BTreeMap::new();
     let mut deltas = BTreeSet::new();
@@ -395,7 +386,7 @@ fn a_lying_index_of_older_chunks_is_not_believed() {
         let id = summary.snapshot.expect("a snapshot");
         assert!(sandbox.restored(id) == tree::read(&sandbox.source()), "with numbers shifted by {shift}");
         assert_eq!(sandbox.check(ReadData::All).findings, []);
-        let manifest = sandbox.repository().manifests().expect("manifests").pop().expect("one series");
+        let manifest = sandbox.manifest();
         assert!(manifest.direct(2).is_disjoint(&deltas.iter().copied().collect()), "no delta is taken back");
         // The backup has made the index of the last snapshot anew: the next trial begins where this one did.
         let cache = history.sandbox.folder.path().join("cache");

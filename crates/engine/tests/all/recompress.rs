@@ -40,10 +40,6 @@ fn recompress(scene: &Scene, recompression: Recompression) -> MaintainSummary {
     maintain::maintain(&scene.sandbox.repository(), &options, &resources()).expect("recompression")
 }
 
-fn manifest(scene: &Scene) -> Manifest {
-    scene.sandbox.repository().manifests().expect("manifests").pop().expect("one series")
-}
-
 fn bytes(containers: &[ContainerRecord]) -> u64 {
     containers.iter().map(|record| record.object_bytes).sum()
 }
@@ -51,10 +47,10 @@ fn bytes(containers: &[ContainerRecord]) -> u64 {
 #[test]
 fn all_is_the_same_in_fewer_bytes_and_done_once_for_each_level() {
     let scene = history();
-    let before = manifest(&scene);
+    let before = scene.sandbox.manifest();
     let done = recompress(&scene, Recompression::all_at(12));
     assert_eq!(done.recompressed, before.containers.len() as u64);
-    let after = manifest(&scene);
+    let after = scene.sandbox.manifest();
     assert!(bytes(&after.containers) < bytes(&before.containers) * 31 / 32, "{done:?}");
     assert_eq!(bytes(&before.containers) - bytes(&after.containers), done.bytes_deleted - done.bytes_written);
     assert!(after.containers.iter().all(|record| record.level == 12));
@@ -65,7 +61,7 @@ fn all_is_the_same_in_fewer_bytes_and_done_once_for_each_level() {
         assert_eq!(recompress(&scene, Recompression::all_at(level)), MaintainSummary::default(), "level {level}");
     }
     assert!(recompress(&scene, Recompression::all_at(19)).recompressed > 0);
-    assert!(manifest(&scene).containers.iter().all(|record| record.level == 19));
+    assert!(scene.sandbox.manifest().containers.iter().all(|record| record.level == 19));
     scene.assert_sound(&scene.disk, "the highest level");
 }
 
@@ -77,8 +73,8 @@ fn backups_and_removals_go_on_from_it() {
     scene.backup();
     scene.assert_sound(&scene.disk, "a backup");
     let is_due = |record: &&ContainerRecord| record.level == 0;
-    let due = manifest(&scene).containers.iter().filter(is_due).count();
-    assert!(due > 0 && due < manifest(&scene).containers.len());
+    let due = scene.sandbox.manifest().containers.iter().filter(is_due).count();
+    assert!(due > 0 && due < scene.sandbox.manifest().containers.len());
     let done = recompress(&scene, Recompression::all_at(12));
     assert_eq!(done.recompressed, due as u64, "what is new and nothing else");
 
@@ -96,13 +92,13 @@ fn a_budget_takes_what_only_old_snapshots_need_first_and_the_rest_follows() {
     let scene = history();
     let last = |manifest: &Manifest| manifest.necessary(manifest.snapshots().len() - 1);
     let is_open = |manifest: &Manifest, record: &ContainerRecord| !record.numbers().is_disjoint(&last(manifest));
-    let before = manifest(&scene);
+    let before = scene.sandbox.manifest();
     let (open, old): (Vec<_>, Vec<_>) = before.containers.iter().cloned().partition(|record| is_open(&before, record));
     assert!(!open.is_empty() && !old.is_empty());
 
     let done = recompress(&scene, Recompression::all_at(12).with_bytes_max(bytes(&old)));
     assert_eq!(done.recompressed, old.len() as u64);
-    let after = manifest(&scene);
+    let after = scene.sandbox.manifest();
     assert!(open.iter().all(|record| after.containers.contains(record)), "they stay as they are");
     assert!(old.iter().all(|record| !after.containers.contains(record)));
 
@@ -116,7 +112,7 @@ fn a_budget_takes_what_only_old_snapshots_need_first_and_the_rest_follows() {
 fn a_run_with_nothing_else_to_do_takes_what_only_old_snapshots_need() {
     let mut scene = history();
     let last = |manifest: &Manifest| manifest.necessary(manifest.snapshots().len() - 1);
-    let before = manifest(&scene);
+    let before = scene.sandbox.manifest();
     let needed = last(&before);
     let (open, old): (Vec<_>, Vec<_>) =
         before.containers.iter().cloned().partition(|record| !record.numbers().is_disjoint(&needed));
@@ -128,7 +124,7 @@ fn a_run_with_nothing_else_to_do_takes_what_only_old_snapshots_need() {
     assert_eq!(run(&scene, 200 << 20), MaintainSummary::default(), "there is no memory for it");
 
     assert_eq!(run(&scene, ENOUGH).recompressed, old.len() as u64);
-    let after = manifest(&scene);
+    let after = scene.sandbox.manifest();
     assert!(open.iter().all(|record| after.containers.contains(record)), "they stay as they are");
     assert!(old.iter().all(|record| !after.containers.contains(record)));
     assert_eq!(run(&scene, ENOUGH), MaintainSummary::default());
@@ -164,7 +160,7 @@ fn a_run_with_nothing_else_to_do_takes_nothing_at_a_distance() {
 #[test]
 fn a_budget_smaller_than_a_container_takes_one_each_time() {
     let scene = history();
-    let all = manifest(&scene).containers.len();
+    let all = scene.sandbox.manifest().containers.len();
     for _ in 0..all {
         assert_eq!(recompress(&scene, Recompression::all_at(3).with_bytes_max(1)).recompressed, 1);
     }
@@ -178,13 +174,13 @@ fn what_gains_nothing_is_not_even_written_and_is_not_tried_again() {
     let mut scene = Scene::new();
     scene.sandbox.write("noise", &noise(1, 900_000));
     scene.backup();
-    let before = manifest(&scene);
+    let before = scene.sandbox.manifest();
     let recorder = Arc::new(Recorder::new(scene.disk.clone()));
     let repository = Repository::open(recorder.clone(), PASSWORD).expect("it opens");
     maintain::maintain(&repository, &options(&scene, Recompression::all_at(12)), &resources()).expect("recompression");
     let written = recorder.calls().of_kind(NameKind::Container).bytes_written;
     assert!(written < 10_000, "the catalog at most: {written}");
-    let after = manifest(&scene);
+    let after = scene.sandbox.manifest();
     let of_data = |manifest: &Manifest| {
         let of_data = manifest.containers.iter().filter(|record| record.kind == ContainerKind::Data);
         of_data.map(|record| record.id).collect::<Vec<_>>()
@@ -225,7 +221,7 @@ fn a_container_that_cannot_be_read_is_told_and_stays() {
     assert!(done.passed_over > 0 && done.recompressed > 0, "{done:?}");
     let told = |notice: &Notice| matches!(notice, Notice::PassedOver { object, .. } if *object == name.to_string());
     assert!(log.notices().iter().any(told));
-    let kept = manifest(&scene).containers.iter().find(|record| record.id == damaged.id).cloned();
+    let kept = scene.sandbox.manifest().containers.iter().find(|record| record.id == damaged.id).cloned();
     assert_eq!(kept.map(|record| record.level), Some(0), "it is tried again once it was mended");
     assert!(scene.disk.damage(&name, Damage::Flip { offset: 100, mask: 4 }));
     scene.assert_sound(&scene.disk, "mending");

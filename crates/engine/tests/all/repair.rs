@@ -3,53 +3,25 @@
 
 use crate::common::faults::{at_every_write, copy, forget_parity};
 use crate::common::guarded::denying_manifests;
+use crate::common::repair::{open, repair_options, series_of, try_repair};
 use crate::common::ruin::{containers_of, manifest_of, ruins_of};
 use crate::common::scene::Scene;
-use crate::common::{self, PASSWORD, noise, resources};
+use crate::common::{self, noise, resources};
 use siltstone_engine::EngineError;
 use siltstone_engine::check::{Help, ReadData};
 use siltstone_engine::repair::{self, Basis, RepairOptions, RepairPlan, RepairSummary};
 use siltstone_store::container::ContainerKind;
-use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Damage, Listing, ObjectName, SimulatedDisk, Storage};
-use siltstone_store::{SeriesId, SnapshotId, StoreError};
+use siltstone_store::{SnapshotId, StoreError};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Where a manifest lies a second time.
 fn copy_of(manifest: &ObjectName) -> ObjectName {
     manifest.original().expect("a manifest").copy()
 }
 
-fn options() -> RepairOptions {
-    RepairOptions::default()
-        .with_series(None)
-        .with_read_data(false)
-        .with_drop_damaged(false)
-        .with_take_over(true)
-        .with_user("user".into())
-        .with_seen(BTreeMap::new())
-}
-
-fn open(disk: &SimulatedDisk) -> Repository {
-    Repository::open(Arc::new(disk.clone()), PASSWORD).expect("the repository opens")
-}
-
 fn planned(disk: &SimulatedDisk, options: &RepairOptions) -> RepairPlan {
     repair::plan(&open(disk), options, &resources()).expect("a plan")
-}
-
-fn try_repair(disk: &SimulatedDisk, options: &RepairOptions) -> Result<RepairSummary, EngineError> {
-    let repository = Repository::open(Arc::new(disk.clone()), PASSWORD)?;
-    let plan = repair::plan(&repository, options, &resources())?;
-    repair::execute(&repository, plan, options, &resources()).map(|(summary, errors)| {
-        assert!(errors.is_empty(), "{errors:?}");
-        summary
-    })
-}
-
-fn series_of(disk: &SimulatedDisk) -> SeriesId {
-    open(disk).keys().series_id("test")
 }
 
 /// Every manifest of the series, copies included, meets this.
@@ -79,8 +51,8 @@ fn assert_back(scene: &Scene, disk: &SimulatedDisk, ids: &[SnapshotId], story: &
 fn a_sound_repository_has_nothing_to_repair() {
     let scene = Scene::with_two_snapshots();
     let names = scene.disk.names();
-    assert!(planned(&scene.disk, &options()).series.is_empty());
-    assert_eq!(try_repair(&scene.disk, &options()).expect("a repair"), RepairSummary::default());
+    assert!(planned(&scene.disk, &repair_options()).series.is_empty());
+    assert_eq!(try_repair(&scene.disk, &repair_options()).expect("a repair"), RepairSummary::default());
     assert_eq!(scene.disk.names(), names);
 }
 
@@ -92,15 +64,15 @@ fn a_series_without_a_readable_manifest_comes_back_from_its_containers() {
             let disk = copy(&scene.disk);
             damage_manifests(&disk, &damage);
             let story = format!("{damage:?}");
-            let plan = planned(&disk, &options());
+            let plan = planned(&disk, &repair_options());
             assert_eq!(plan.series.len(), 1, "{story}");
             assert_eq!((plan.series[0].basis, plan.series[0].name.as_deref()), (Basis::Containers, Some("test")));
             let names = disk.names();
             assert_eq!(plan.series[0].found.len(), 2, "{story}");
             assert_eq!(disk.names(), names, "a plan changes nothing");
-            let summary = try_repair(&disk, &options()).expect("a repair");
+            let summary = try_repair(&disk, &repair_options()).expect("a repair");
             assert_eq!((summary.series_repaired, summary.snapshots_found), (1, 2), "{story}");
-            assert!(planned(&disk, &options()).series.is_empty(), "nothing is left to do: {story}");
+            assert!(planned(&disk, &repair_options()).series.is_empty(), "nothing is left to do: {story}");
             assert_back(&scene, &disk, &scene.ids, &story);
         }
     }
@@ -115,8 +87,8 @@ fn a_newest_commit_that_was_seen_and_is_lost_in_both_places_comes_back_from_its_
     let seen = open(&disk).manifest(series).expect("a manifest").expect("a manifest").sequence;
     disk.damage(&newest, Damage::Delete);
     disk.damage(&copy_of(&newest), Damage::Delete);
-    assert!(planned(&disk, &options()).series.is_empty(), "who did not see it misses nothing");
-    let knowing = || options().with_seen(BTreeMap::from([(series, seen)]));
+    assert!(planned(&disk, &repair_options()).series.is_empty(), "who did not see it misses nothing");
+    let knowing = || repair_options().with_seen(BTreeMap::from([(series, seen)]));
     let plan = planned(&disk, &knowing());
     let found: Vec<_> = plan.series[0].found.iter().map(|snapshot| snapshot.id).collect();
     assert_eq!((found, plan.series[0].basis), (vec![scene.ids[1]], Basis::Older(seen - 1)));
@@ -136,7 +108,7 @@ fn an_older_copy_of_the_repository_is_not_for_repair() {
     scene.sandbox.write("file", &noise(2, 10_000));
     scene.backup();
     let seen = open(&scene.disk).manifest(series).expect("a manifest").expect("a manifest").sequence;
-    let knowing = options().with_seen(BTreeMap::from([(series, seen)]));
+    let knowing = repair_options().with_seen(BTreeMap::from([(series, seen)]));
     assert!(planned(&old, &knowing).series.is_empty());
 }
 
@@ -149,7 +121,7 @@ fn tags_times_and_descriptions_come_back() {
     scene.sandbox.try_backup(&described).expect("a backup");
     let before = scene.sandbox.snapshots().remove(0).snapshot;
     damage_manifests(&scene.disk, &Damage::Delete);
-    try_repair(&scene.disk, &options()).expect("a repair");
+    try_repair(&scene.disk, &repair_options()).expect("a repair");
     let after = scene.sandbox.snapshots().remove(0).snapshot;
     assert_eq!(
         (after.id, after.time, after.tags, after.description),
@@ -185,11 +157,11 @@ fn an_older_manifest_is_built_on_and_newer_snapshots_are_found() {
     for ruin in ruins_of(&scene.disk, newest, &[]) {
         let disk = ruin.done_to(&scene.disk);
         assert!(disk.damage(&copy_of(&newest), Damage::Flip { offset: 100, mask: 1 }));
-        let plan = planned(&disk, &options());
+        let plan = planned(&disk, &repair_options());
         assert_eq!(plan.series.len(), 1, "{}", ruin.story());
         assert!(matches!(plan.series[0].basis, Basis::Older(_)), "{:?}", plan.series[0].basis);
         assert_eq!(plan.series[0].found.len(), 1, "{}", ruin.story());
-        try_repair(&disk, &options()).expect("a repair");
+        try_repair(&disk, &repair_options()).expect("a repair");
         assert_back(&scene, &disk, &scene.ids, &ruin.story());
     }
 }
@@ -210,7 +182,7 @@ fn other_series_are_not_touched() {
     for place in [damaged, copy_of(&damaged)] {
         assert!(scene.disk.damage(&place, Damage::Flip { offset: 100, mask: 1 }));
     }
-    try_repair(&scene.disk, &options()).expect("a repair");
+    try_repair(&scene.disk, &repair_options()).expect("a repair");
     assert_eq!(bytes(&scene.disk), before);
     let aside = scene.disk.list(Listing::Aside).expect("a list");
     assert!(!aside.is_empty());
@@ -226,9 +198,9 @@ fn a_repair_hit_at_any_write_can_be_done_again() {
     let scene = Scene::with_two_snapshots();
     let damaged = copy(&scene.disk);
     damage_manifests(&damaged, &Damage::Flip { offset: 100, mask: 4 });
-    let run = |disk: &SimulatedDisk| try_repair(disk, &options());
+    let run = |disk: &SimulatedDisk| try_repair(disk, &repair_options());
     at_every_write(&damaged, run, |found| {
-        try_repair(&found.disk, &options()).unwrap_or_else(|error| panic!("{error} after {}", found.story));
+        try_repair(&found.disk, &repair_options()).unwrap_or_else(|error| panic!("{error} after {}", found.story));
         let ids = scene.assert_sound(&found.disk, &found.story);
         assert!(scene.ids.iter().all(|id| ids.contains(id)), "{}", found.story);
         if found.recover {
@@ -243,19 +215,19 @@ fn a_lost_container_is_noted_and_who_needs_it_is_named() {
     let disk = copy(&scene.disk);
     let record = containers_of(&open(&disk), series_of(&disk), ContainerKind::Data)[1].clone();
     disk.damage(&record.object_name(series_of(&disk)), Damage::Delete);
-    let plan = planned(&disk, &options());
+    let plan = planned(&disk, &repair_options());
     let series = &plan.series[0];
     let damaged: Vec<_> = series.damaged.iter().map(|damaged| damaged.snapshot.id).collect();
     assert_eq!(damaged, [scene.ids[1]], "only the second snapshot needs it");
     let files: Vec<_> = series.damaged[0].files.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
     assert!(files.iter().any(|file| file.ends_with("/changed")) && !files.iter().any(|file| file.ends_with("large")));
-    let summary = try_repair(&disk, &options()).expect("a repair");
+    let summary = try_repair(&disk, &repair_options()).expect("a repair");
     assert_eq!((summary.series_repaired, summary.snapshots_damaged), (1, 1));
     let manifest = open(&disk).manifest(series_of(&disk)).expect("readable").expect("a manifest");
     assert!(!manifest.damaged.is_empty());
-    assert!(!planned(&disk, &options()).has_steps(), "it is noted once");
+    assert!(!planned(&disk, &repair_options()).has_steps(), "it is noted once");
 
-    let dropping = options().with_drop_damaged(true);
+    let dropping = repair_options().with_drop_damaged(true);
     assert_eq!(try_repair(&disk, &dropping).expect("a repair").snapshots_dropped, 1);
     let kept: Vec<_> = scene.sandbox.at(disk.clone()).snapshots().iter().map(|view| view.snapshot.id).collect();
     assert_eq!(kept, [scene.ids[0]]);
@@ -271,10 +243,10 @@ fn without_manifests_and_a_container_the_rest_comes_back_and_the_loss_is_named()
         let name = record.object_name(series_of(&disk));
         disk.damage(&name, damage.clone());
         damage_manifests(&disk, &Damage::Delete);
-        let plan = planned(&disk, &options());
+        let plan = planned(&disk, &repair_options());
         let damaged: Vec<_> = plan.series[0].damaged.iter().map(|damaged| damaged.snapshot.id).collect();
         assert_eq!(damaged, [scene.ids[1]]);
-        try_repair(&disk, &options()).expect("a repair");
+        try_repair(&disk, &repair_options()).expect("a repair");
         let sandbox = scene.sandbox.at(disk.clone());
         assert!(sandbox.restored(scene.ids[0]) == scene.trees[&scene.ids[0]], "{damage:?}");
         assert!(!sandbox.check(ReadData::None).findings.is_empty(), "the loss is not forgotten");
@@ -295,7 +267,7 @@ fn a_writer_at_work_is_not_disturbed() {
     common::writer::acquire(&repository, common::writer::distant_holder(), true).expect("the lease");
     let record = containers_of(&open(&scene.disk), series_of(&scene.disk), ContainerKind::Data)[0].clone();
     scene.disk.damage(&record.object_name(series_of(&scene.disk)), Damage::Delete);
-    let careful = options().with_take_over(false);
+    let careful = repair_options().with_take_over(false);
     let error = try_repair(&scene.disk, &careful).expect_err("the holder lives");
     assert!(matches!(error, EngineError::Store(StoreError::LeaseHeld { .. })), "{error}");
 }
@@ -310,7 +282,7 @@ fn names_that_say_nothing_are_told_as_beyond_repair() {
             scene.disk.damage(&name, Damage::Truncate { bytes: 70 });
         }
     }
-    let plan = planned(&scene.disk, &options());
+    let plan = planned(&scene.disk, &repair_options());
     assert!(plan.series[0].is_beyond_repair && plan.has_losses() && !plan.has_steps());
 }
 
@@ -337,7 +309,7 @@ fn rewritten_snapshots_keep_their_places() {
     let newest = manifest_of(&scene.disk, series);
     scene.disk.damage(&newest, Damage::Truncate { bytes: 100 });
     scene.disk.damage(&copy_of(&newest), Damage::Truncate { bytes: 100 });
-    try_repair(&scene.disk, &options()).expect("a repair");
+    try_repair(&scene.disk, &repair_options()).expect("a repair");
     assert_eq!(ids(&scene.disk), before);
     assert_eq!(scene.sandbox.check(ReadData::All).findings, []);
 }
@@ -351,9 +323,9 @@ fn a_place_that_denies_what_it_lists_is_to_be_looked_after_and_repairing_it_lose
     let findings = away.check(ReadData::None).findings;
     assert!(!findings.is_empty() && findings.iter().all(|found| found.help == Help::LookAfterPlace), "{findings:?}");
 
-    let plan = repair::plan(&away.repository(), &options(), &resources()).expect("a plan");
+    let plan = repair::plan(&away.repository(), &repair_options(), &resources()).expect("a plan");
     assert!(plan.series[0].faults[0].contains("look after it"), "{:?}", plan.series[0].faults);
-    let (_, errors) = repair::execute(&away.repository(), plan, &options(), &resources()).expect("a repair");
+    let (_, errors) = repair::execute(&away.repository(), plan, &repair_options(), &resources()).expect("a repair");
     assert!(errors.is_empty(), "{errors:?}");
     assert_back(&scene, &scene.disk, &scene.ids, "the rest is back");
 }

@@ -1,8 +1,9 @@
 //! Resources: who asks to stop is heard wherever a command is, and nothing of a result hangs on how much there was.
 
 use crate::common::faults::copy;
+use crate::common::repair::open;
 use crate::common::scene::Scene;
-use crate::common::{PASSWORD, Sandbox, noise, resources};
+use crate::common::{Sandbox, noise, resources};
 use siltstone_engine::check::ReadData;
 use siltstone_engine::copy::CopyOptions;
 use siltstone_engine::forget::{SnapshotSelection, forget};
@@ -11,7 +12,6 @@ use siltstone_engine::restore::RestoreOptions;
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_engine::{Command, EngineError, Observer, Resources, Session};
 use siltstone_store::container::CONTAINER_BYTES_DEFAULT;
-use siltstone_store::repository::Repository;
 use siltstone_store::storage::{Listing, ObjectName, SimulatedDisk, Storage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,10 +45,6 @@ fn versions() -> Scene {
         scene.backup();
     }
     scene
-}
-
-fn open(disk: &SimulatedDisk) -> Repository {
-    Repository::open(Arc::new(disk.clone()), PASSWORD).expect("it opens")
 }
 
 /// The bytes of all containers, by their names.

@@ -11,7 +11,7 @@ use siltstone_engine::label::{LabelOptions, label};
 use siltstone_engine::maintain::maintain;
 use siltstone_engine::snapshots::SnapshotView;
 use siltstone_store::container::{ContainerKind, ContainerReader};
-use siltstone_store::manifest::{Manifest, Snapshot};
+use siltstone_store::manifest::Snapshot;
 use siltstone_store::storage::{Damage, ObjectName};
 use siltstone_store::{SnapshotId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ fn rewritten_as_stated(sandbox: &Sandbox, pattern: &str, options: &ForgetOptions
     let dry = options.clone().with_dry_run(true);
     let [stated, done] = [&dry, options].map(|options| sandbox.try_rewrite(pattern, options).expect("a rewrite"));
     assert_eq!(stated, done);
-    assert_eq!(sandbox.repository().bytes().expect("bytes"), done.bytes_after);
+    assert_eq!(sandbox.bytes(), done.bytes_after);
     done
 }
 
@@ -61,10 +61,6 @@ fn all(sandbox: &Sandbox) -> Vec<SnapshotView> {
     let mut views = sandbox.snapshots();
     views.extend(sandbox.deleted());
     views
-}
-
-fn manifest(sandbox: &Sandbox) -> Manifest {
-    sandbox.repository().manifests().expect("manifests").remove(0)
 }
 
 /// Fields of a snapshot that a rewrite must leave alone.
@@ -110,7 +106,7 @@ fn a_path_is_gone_from_every_snapshot_and_all_else_is_as_it_was() {
         assert_eq!(old.logical_bytes - new.logical_bytes, 90_000);
         rename(&mut scene, &before, "private");
         assert_eq!(scene.assert_sound(&scene.disk.clone(), "a rewrite").len(), 5);
-        assert!(manifest(&scene.sandbox).faults().is_empty());
+        assert!(scene.sandbox.manifest().faults().is_empty());
         if threshold < 1.0 {
             assert!(done.bytes_returned() > 150_000, "{done:?}");
         }
@@ -127,9 +123,9 @@ fn a_path_is_gone_from_every_snapshot_and_all_else_is_as_it_was() {
 #[test]
 fn with_threshold_0_nothing_of_it_is_left_in_any_container() {
     let scene = history();
-    let before = manifest(&scene.sandbox).live();
+    let before = scene.sandbox.manifest().live();
     scene.sandbox.try_rewrite("private", &options(&scene.sandbox, 0.0)).expect("a rewrite");
-    let after = manifest(&scene.sandbox);
+    let after = scene.sandbox.manifest();
     let gone = before - after.live();
     assert!(!gone.is_empty());
     let repository = scene.sandbox.repository();
@@ -166,10 +162,10 @@ fn what_hangs_on_excluded_content_comes_back_whole() {
         scene.sandbox.write(if version == 3 { "second" } else { "first" }, &edited);
         scene.backup();
     }
-    assert!(manifest(&scene.sandbox).containers.iter().any(|record| record.has_deltas));
+    assert!(scene.sandbox.manifest().containers.iter().any(|record| record.has_deltas));
     let before = scene.sandbox.snapshots();
     rewritten_as_stated(&scene.sandbox, "second", &options(&scene.sandbox, 0.2));
-    assert!(!manifest(&scene.sandbox).ghosts().is_empty(), "old versions hang on what was content");
+    assert!(!scene.sandbox.manifest().ghosts().is_empty(), "old versions hang on what was content");
     rename(&mut scene, &before, "second");
     assert_eq!(scene.assert_sound(&scene.disk.clone(), "a rewrite").len(), 4);
     maintain(&scene.sandbox.repository(), &scene.sandbox.migrate_options(), &resources()).expect("maintenance");
@@ -219,7 +215,7 @@ fn what_lies_below_an_excluded_folder_goes_with_it() {
 fn a_snapshot_whose_catalog_is_damaged_stays_and_the_others_lose_it() {
     // Nothing is settled, so no node of an older snapshot is a delta against what is lost.
     let scene = history_in(Scene { migrate: false, ..Scene::new() });
-    let manifest = manifest(&scene.sandbox);
+    let manifest = scene.sandbox.manifest();
     // Nodes that only the last snapshot has.
     let own = manifest.direct(4) - manifest.direct(3);
     let metadata = manifest.containers.iter().filter(|record| record.kind == ContainerKind::Metadata);

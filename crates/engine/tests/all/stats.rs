@@ -56,16 +56,12 @@ impl History {
         (history, summaries)
     }
 
-    fn manifest(&self) -> Manifest {
-        self.sandbox.repository().manifests().expect("manifests").pop().expect("one series")
-    }
-
     fn stats(&self) -> Stats {
         stats(&self.sandbox.repository(), &|_| true).expect("figures").0
     }
 
     fn stored(&self) -> Vec<SnapshotStatistics> {
-        self.manifest().snapshots().iter().map(|snapshot| snapshot.statistics).collect()
+        self.sandbox.manifest().snapshots().iter().map(|snapshot| snapshot.statistics).collect()
     }
 
     fn restored(&self, id: SnapshotId) -> RestoreSummary {
@@ -76,7 +72,7 @@ impl History {
     }
 
     fn forget(&self, positions: &[usize]) {
-        let manifest = self.manifest();
+        let manifest = self.sandbox.manifest();
         let ids: Vec<_> = positions.iter().map(|at| manifest.snapshots()[*at].id).collect();
         self.sandbox.forget(&ids, false);
     }
@@ -161,7 +157,7 @@ fn reduced(places: &HashMap<u64, Place>, direct: &BTreeSet<u64>, kind: Container
 
 /// Holds all figures against sums over the indexes, and against a restore of each snapshot.
 fn assert_true(history: &History) -> Stats {
-    let (manifest, found) = (history.manifest(), history.stats());
+    let (manifest, found) = (history.sandbox.manifest(), history.stats());
     let places = places(&history.sandbox, &manifest);
     let mut union = BTreeSet::new();
     assert_eq!(found.by_snapshot.len(), manifest.snapshots().len());
@@ -362,7 +358,7 @@ fn a_migration_that_is_interrupted_counts_what_it_committed() {
     let error = maintain::maintain(&history.sandbox.repository(), &options, &resources().with_observer(impatient))
         .expect_err("interrupted");
     assert!(matches!(error, EngineError::Interrupted), "{error}");
-    let manifest = history.manifest();
+    let manifest = history.sandbox.manifest();
     let lease = manifest.containers.iter().map(|record| record.id.lease).max().expect("containers");
     let written = manifest.containers.iter().filter(|record| record.id.lease == lease);
     let written: u64 = written.map(|record| record.object_bytes).sum();

@@ -45,7 +45,7 @@ fn both(options: &ForgetOptions) -> [ForgetOptions; 2] {
 fn forgotten_as_stated(sandbox: &Sandbox, ids: &[SnapshotId], options: &ForgetOptions) -> ForgetSummary {
     let [stated, done] = both(options).map(|options| sandbox.try_forget(ids, &options).expect("forgetting"));
     assert_eq!(stated, done);
-    assert_eq!(sandbox.repository().bytes().expect("bytes"), done.bytes_after);
+    assert_eq!(sandbox.bytes(), done.bytes_after);
     done
 }
 
@@ -74,7 +74,7 @@ fn a_snapshot_brought_back_is_as_it_was_whatever_happened_meanwhile() {
     maintain(&scene.sandbox.repository(), &options, &resources()).expect("maintenance");
     assert_eq!(scene_is_sound(&scene), 5);
     assert_eq!(scene.sandbox.deleted().len(), 0);
-    let manifest = scene.sandbox.repository().manifests().expect("manifests").remove(0);
+    let manifest = scene.sandbox.manifest();
     assert!(manifest.faults().is_empty() && manifest.lease.is_none());
 }
 
@@ -227,11 +227,11 @@ fn maintenance_ends_marks_that_are_over_and_no_others() {
     let scene = history();
     let stated = scene.sandbox.mark(&scene.ids[..2], AT, WEEK);
     scene.sandbox.mark(&scene.ids[2..3], AT, u64::MAX);
-    let before = scene.sandbox.repository().bytes().expect("bytes");
+    let before = scene.sandbox.bytes();
     let options = scene.sandbox.migrate_options();
     let done = maintain(&scene.sandbox.repository(), &options, &resources()).expect("maintenance");
     assert_eq!((done.ended, scene.sandbox.deleted().len()), (2, 1));
-    let returned = before - scene.sandbox.repository().bytes().expect("bytes");
+    let returned = before - scene.sandbox.bytes();
     assert!(returned > 20_000 && stated.held.bytes.is_some_and(|held| held > 0), "{returned}");
     assert_eq!(scene.assert_sound(&scene.disk, "maintenance").len(), 2);
     let again = maintain(&scene.sandbox.repository(), &options, &resources()).expect("maintenance");

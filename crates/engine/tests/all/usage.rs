@@ -35,6 +35,18 @@ impl Place {
         Self { recorder, sandbox }
     }
 
+    /// A place with three snapshots, between which files changed; nothing is settled.
+    fn with_edits() -> Self {
+        let place = Self::new();
+        for seed in 0..3 {
+            for number in 0..20 {
+                place.sandbox.write(&format!("folder1/changed{number}"), &noise(1000 + 100 * seed + number, 50_000));
+            }
+            place.backup(|options| options.with_migrate(false));
+        }
+        place
+    }
+
     /// Does something with the open repository, and returns what it asked of the place.
     fn used<T>(&self, deed: impl FnOnce(&Repository) -> T) -> (T, Usage) {
         let repository = self.sandbox.repository();
@@ -94,13 +106,7 @@ fn a_restore_reads_what_its_dry_run_expects() {
 
 #[test]
 fn forgetting_does_what_its_dry_run_expects() {
-    let place = Place::new();
-    for seed in 0..3 {
-        for number in 0..20 {
-            place.sandbox.write(&format!("folder1/changed{number}"), &noise(1000 + 100 * seed + number, 50_000));
-        }
-        place.backup(|options| options.with_migrate(false));
-    }
+    let place = Place::with_edits();
     let forgotten = |dry_run: bool| {
         place.used(|repository| {
             let keys = [newest(repository).key()];
@@ -117,13 +123,7 @@ fn forgetting_does_what_its_dry_run_expects() {
 
 #[test]
 fn rewriting_does_what_its_dry_run_expects() {
-    let place = Place::new();
-    for seed in 0..3 {
-        for number in 0..20 {
-            place.sandbox.write(&format!("folder1/changed{number}"), &noise(1000 + 100 * seed + number, 50_000));
-        }
-        place.backup(|options| options.with_migrate(false));
-    }
+    let place = Place::with_edits();
     let plan = place.sandbox.plan_rewrite("folder1", &place.sandbox.forget_options(false)).expect("a plan");
     let (expected, _) = place.used(|repository| plan.forecast(repository, &resources()).expect("a forecast"));
     let (done, used) = place.used(|repository| plan.execute(repository, &resources()).expect("a rewrite"));
@@ -161,13 +161,7 @@ fn maintained(repository: &Repository, sandbox: &Sandbox, parity: u8) -> (Mainta
 
 #[test]
 fn maintenance_does_what_its_dry_run_expects() {
-    let place = Place::new();
-    for seed in 0..3 {
-        for number in 0..20 {
-            place.sandbox.write(&format!("folder1/changed{number}"), &noise(1000 + 100 * seed + number, 50_000));
-        }
-        place.backup(|options| options.with_migrate(false));
-    }
+    let place = Place::with_edits();
     let options = place.sandbox.migrate_options();
     let look = |repository: &Repository| maintain::forecast(repository, Some(20), &options, &resources());
     let (expected, looked) = place.used(look);

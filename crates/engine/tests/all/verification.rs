@@ -8,7 +8,6 @@ use siltstone_engine::protect::protect;
 use siltstone_engine::{EngineError, Observer};
 use siltstone_store::config::Config;
 use siltstone_store::container::{ContainerKind, ContainerReader};
-use siltstone_store::manifest::Manifest;
 use siltstone_store::storage::{Call, Damage, Guarded, ObjectName, Outcome, SimulatedDisk, StorageError};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,14 +38,10 @@ fn run(sandbox: &Sandbox, options: &CheckOptions) -> CheckReport {
     check::check(&sandbox.repository(), options, &resources()).expect("a check")
 }
 
-fn manifest(sandbox: &Sandbox) -> Manifest {
-    sandbox.repository().manifests().expect("manifests").remove(0)
-}
-
 #[test]
 fn what_was_read_of_late_is_not_read_again() {
     let mut scene = scene(3);
-    let all = manifest(&scene.sandbox).containers.len() as u64;
+    let all = scene.sandbox.manifest().containers.len() as u64;
     let options = remembering(&scene).with_max_age(Some(DAY));
     let first = run(&scene.sandbox, &options);
     assert_eq!((first.containers_read, first.containers_fresh), (all, 0));
@@ -65,7 +60,7 @@ fn what_was_read_of_late_is_not_read_again() {
 fn damage_is_never_remembered_as_sound_and_a_forged_memory_is_not_believed() {
     let scene = scene(2);
     let options = remembering(&scene).with_max_age(Some(DAY));
-    let manifest = manifest(&scene.sandbox);
+    let manifest = scene.sandbox.manifest();
     let name = manifest.containers[0].object_name(manifest.series);
     let flip = Damage::Flip { offset: 90, mask: 1 };
     scene.disk.damage(&name, flip.clone());
@@ -96,7 +91,7 @@ fn what_parity_heals_and_parity_that_is_damaged_are_never_remembered_as_sound() 
     };
     repository.amend(wanted).expect("a record");
     protect(&repository, "user", &resources()).expect("parity is made");
-    let manifest = manifest(&scene.sandbox);
+    let manifest = scene.sandbox.manifest();
     let record = manifest.containers.iter().find(|record| record.kind == ContainerKind::Data).expect("data");
     for name in [record.object_name(manifest.series), ObjectName::Parity(manifest.series, record.id)] {
         let bytes = repository.storage().read(&name, u64::MAX).expect("it is there").len();
@@ -115,7 +110,7 @@ fn what_parity_heals_and_parity_that_is_damaged_are_never_remembered_as_sound() 
 #[test]
 fn a_check_that_ends_early_says_what_is_left_and_others_read_the_rest() {
     let scene = scene(20);
-    let all = manifest(&scene.sandbox).containers.len() as u64;
+    let all = scene.sandbox.manifest().containers.len() as u64;
     let options = remembering(&scene).with_max_duration(Some(Duration::ZERO));
     let first = run(&scene.sandbox, &options);
     assert_eq!(first.findings, []);
@@ -178,7 +173,7 @@ fn a_place_that_is_away_or_refuses_is_never_taken_for_damage() {
                 }
                 Err(error) => assert!(error.to_string().contains(advice), "{error} after {reads} reads"),
             }
-            assert!(manifest(&scene.sandbox).damaged.is_empty(), "after {reads} reads");
+            assert!(scene.sandbox.manifest().damaged.is_empty(), "after {reads} reads");
             reads += 1;
         }
         assert!(reads > 2, "indexes were opened and containers read");
@@ -247,7 +242,7 @@ fn a_sample_is_restored_into_nothing_and_compared_with_the_source() {
     let report = run(&scene.sandbox, &sampling(100, 1));
     assert_eq!(report.findings.len(), 1);
     assert!(report.findings[0].what.contains("40000"), "{:?}", report.findings);
-    assert!(manifest(&scene.sandbox).damaged.is_empty());
+    assert!(scene.sandbox.manifest().damaged.is_empty());
 }
 
 #[test]
@@ -255,7 +250,7 @@ fn damage_that_a_sample_meets_is_an_error_and_recorded() {
     let mut scene = Scene::new();
     scene.sandbox.write("file", &noise(1, 300_000));
     scene.backup();
-    let before = manifest(&scene.sandbox);
+    let before = scene.sandbox.manifest();
     let record = before.containers.iter().find(|record| record.kind == ContainerKind::Data).expect("data");
     let repository = scene.sandbox.repository();
     let reader = ContainerReader::open(repository.storage(), repository.keys(), before.series, record).expect("opens");
@@ -264,5 +259,5 @@ fn damage_that_a_sample_meets_is_an_error_and_recorded() {
     let report = run(&scene.sandbox, &sampling(10, 7));
     assert!(matches!(report.sample[0].outcome, SampleOutcome::Wrong { .. }));
     assert_eq!(report.findings.len(), 1);
-    assert_eq!(manifest(&scene.sandbox).damaged.len(), record.chunk_count());
+    assert_eq!(scene.sandbox.manifest().damaged.len(), record.chunk_count());
 }

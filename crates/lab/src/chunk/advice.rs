@@ -164,7 +164,7 @@ fn bytes(count: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::common::row;
+    use crate::experiment::row;
     use serde_json::json;
 
     fn finding(method: &str, expected: u32, savings: f64, stored_chunks: f64, gb_per_s: f64) -> Finding {

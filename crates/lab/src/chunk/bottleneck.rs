@@ -5,12 +5,13 @@
 //! hash; besides, with ours.
 
 use super::chunks::Chunks;
-use super::common::{by_data, expected_sizes, row, timed, with};
+use super::common::{by_data, expected_sizes, timed, with};
 use super::cuts::{Digest, lengths};
 use super::fingerprints::Fingerprint;
 use super::forms;
 use super::method::Method;
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::distinct;
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject, row};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -52,13 +53,12 @@ impl Experiment for Bottleneck {
         let few = [Fingerprint::Other(Reference::Xxh3), Fingerprint::Batch(Isa::best())];
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected in expected_sizes(settings, &[8 << 10], 1) {
-            for method in Method::wanted(Method::named(&METHODS), &settings.methods) {
+            for method in Method::wanted(Method::named(&METHODS), settings) {
                 let name = method.name();
                 let mut fingerprints = if name == FASTCDC { every.clone() } else { few.to_vec() };
                 fingerprints.extend((name == TABLE_2.0).then_some(TABLE_2.1));
                 let lengths: Rc<[usize]> = lengths(&*method.chunker(expected, Isa::SCALAR)?, data).into();
-                let mut isas = vec![Isa::SCALAR, method.best()];
-                isas.dedup();
+                let isas = distinct([Isa::SCALAR, method.best()]);
                 for fingerprint in fingerprints {
                     let truth = fingerprint.truth().over(Chunks::of(&lengths, data));
                     for isa in &isas {
@@ -102,10 +102,7 @@ fn form(finding: &Finding) -> String {
 
 fn stacked(title: String, redraws: &str, groups: Vec<String>, found: &[&Finding]) -> Figure {
     let series = [("chunking", "chunking_seconds_per_gb"), ("fingerprinting", "fingerprint_seconds_per_gb")];
-    let series = series.map(|(name, measure)| Bars {
-        name: name.into(),
-        values: found.iter().map(|finding| finding.spread(measure)).collect(),
-    });
+    let series = series.map(|(name, measure)| Bars::of(name, found, measure));
     Figure {
         title,
         redraws: redraws.into(),
@@ -138,7 +135,7 @@ impl Subject for Stages<'_> {
     fn run(&mut self) -> Result<Outcome> {
         let chunker = self.method.chunker(self.expected, self.isa)?;
         let (chunking, cuts) = forms::timed(self.data, |data| Digest::of(&*chunker, data));
-        if cuts != Digest::of_lengths(&self.lengths) {
+        if cuts != Digest::of_lengths(self.lengths.iter().copied()) {
             return Ok(Outcome::Wrong("it cuts elsewhere than its scalar form".into()));
         }
         let over = |data: &[u8]| self.fingerprint.over(Chunks::of(&self.lengths, data));

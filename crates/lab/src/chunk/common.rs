@@ -1,14 +1,9 @@
-//! Parts that the experiments of this room share: parameters, points, and bars from findings.
+//! Parts that the experiments of this room share: sizes, data, and bars from findings.
 
-use crate::experiment::{Finding, Row};
+use crate::distinct;
+use crate::experiment::Finding;
 use crate::report::Bars;
 use crate::settings::Settings;
-use serde_json::Value;
-
-/// Parameters in order.
-pub(super) fn row<const N: usize>(parameters: [(&str, Value); N]) -> Row {
-    parameters.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
-}
 
 /// The expected sizes asked for, or else the first `quick` or all of these; ascending.
 pub(super) fn expected_sizes(settings: &Settings, usual: &[u32], quick: usize) -> Vec<u32> {
@@ -44,16 +39,14 @@ pub(super) fn with<'f>(findings: &[&'f Finding], parameter: &str, value: &str) -
     findings.iter().copied().filter(|finding| finding.parameter(parameter) == value).collect()
 }
 
+/// Those of one of these methods.
+pub(super) fn of_methods<'f>(findings: &[&'f Finding], methods: &[&str]) -> Vec<&'f Finding> {
+    findings.iter().copied().filter(|finding| methods.contains(&finding.parameter("method").as_str())).collect()
+}
+
 /// The different values of a parameter, in the order in which they occur.
 pub(super) fn values(findings: &[&Finding], parameter: &str) -> Vec<String> {
-    let mut values = Vec::new();
-    for finding in findings {
-        let value = finding.parameter(parameter);
-        if !value.is_empty() && !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    values
+    distinct(findings.iter().map(|finding| finding.parameter(parameter)).filter(|value| !value.is_empty()))
 }
 
 /// A group for each value of one parameter, in it a bar for each value of another.
@@ -84,7 +77,8 @@ pub(super) fn kib(bytes: u64) -> String {
 #[cfg(test)]
 pub(super) mod testing {
     use crate::corpus::Corpus;
-    use crate::experiment::{Experiment, Finding, Input, Outcome, Sample};
+    use crate::experiment::Input;
+    pub(crate) use crate::experiment::testing::findings;
     use crate::settings::Settings;
     use std::path::Path;
 
@@ -97,30 +91,6 @@ pub(super) mod testing {
         };
         let versions = versions.iter().enumerate().map(write).collect();
         Input::new(Corpus { name: "d".into(), description: String::new(), versions }, u64::MAX)
-    }
-
-    /// Runs every subject once.
-    pub(crate) fn findings(experiment: &dyn Experiment, input: &Input, settings: &Settings) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        for mut subject in experiment.subjects(input, settings).unwrap() {
-            let outcome = subject.run().unwrap();
-            let (samples, wrong) = match outcome {
-                Outcome::Wrong(why) => (vec![Sample::default()], Some(why)),
-                Outcome::Right(samples) => (samples, None),
-            };
-            for sample in samples {
-                let mut parameters = subject.parameters();
-                parameters.extend(sample.at);
-                findings.push(Finding {
-                    experiment: experiment.name().into(),
-                    data: input.name().into(),
-                    parameters,
-                    values: sample.values.into_iter().map(|(name, value)| (name, vec![value])).collect(),
-                    wrong: wrong.clone(),
-                });
-            }
-        }
-        findings
     }
 
     /// Settings for little data.

@@ -164,10 +164,10 @@ impl Digest {
     }
 
     /// Returns the digest of lengths in order.
-    pub fn of_lengths(lengths: &[usize]) -> Self {
+    pub fn of_lengths(lengths: impl IntoIterator<Item = usize>) -> Self {
         let mut digest = Self::default();
         for length in lengths {
-            digest.add(*length);
+            digest.add(length);
         }
         digest
     }
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn digests_tell_order_and_lengths_apart() {
-        let digest = Digest::of_lengths;
+        let digest = |lengths: &[usize]| Digest::of_lengths(lengths.iter().copied());
         assert_ne!(digest(&[1, 2]), digest(&[2, 1]));
         assert_ne!(digest(&[3]), digest(&[1, 2]));
         assert_eq!(Digest::of(&Every(6), &[0; 8]), digest(&[6, 2]));

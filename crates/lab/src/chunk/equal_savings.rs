@@ -4,12 +4,12 @@
 //! other method is then asked for whatever gives it the same average there. Methods with a key are the mean of three
 //! keys.
 
-use super::common::{bars, by_data, expected_sizes};
+use super::common::{bars, by_data, expected_sizes, of_methods};
 use super::cuts::Cuts;
 use super::equal::{at_average, sum};
 use super::method::Method;
 use super::setup::Setup;
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::{Axis, Figure, Plot};
 use crate::settings::Settings;
 use anyhow::Result;
@@ -65,7 +65,7 @@ impl Experiment for EqualSavings {
             let [method] = Method::named(&[LEADER])[..] else { continue };
             let wanted = Cuts::of(&*Setup { method, expected }.best()?, data).average();
             for setup in Setup::all(Method::named(&METHODS), &[expected], settings) {
-                subjects.push(Box::new(Equal { setup, wanted, data }));
+                subjects.push(setup.subject(move |setup| equal(setup, wanted, data)));
             }
         }
         Ok(subjects)
@@ -83,9 +83,7 @@ impl Experiment for EqualSavings {
                 ("Deduplication elimination ratio at equal real averages", &COMPARED, "AE, Fig. 5"),
             ];
             for (title, names, redraws) in sets {
-                let chosen: Vec<&Finding> =
-                    found.iter().copied().filter(|f| names.contains(&f.parameter("method").as_str())).collect();
-                let (groups, series) = bars(&chosen, "expected_bytes", "method", "der");
+                let (groups, series) = bars(&of_methods(&found, names), "expected_bytes", "method", "der");
                 figures.push(Figure {
                     title: format!("{title}, {data}"),
                     redraws: redraws.into(),
@@ -98,34 +96,21 @@ impl Experiment for EqualSavings {
     }
 }
 
-/// A method at the average of the leader at this expected size.
-struct Equal<'d> {
-    setup: Setup,
-    wanted: f64,
-    data: &'d [u8],
-}
-
-impl Subject for Equal<'_> {
-    fn parameters(&self) -> Row {
-        self.setup.parameters()
+/// Cuts with a method at the average of the leader at this expected size.
+fn equal(Setup { method, expected }: Setup, wanted: f64, data: &[u8]) -> Result<Outcome> {
+    let found = at_average(method, data, wanted, expected)?;
+    if let Some(difference) = (Setup { method, expected: found.expected }).difference(data)? {
+        return Ok(Outcome::Wrong(difference));
     }
-
-    fn run(&mut self) -> Result<Outcome> {
-        let Setup { method, expected } = self.setup;
-        let found = at_average(method, self.data, self.wanted, expected)?;
-        if let Some(difference) = (Setup { method, expected: found.expected }).difference(self.data)? {
-            return Ok(Outcome::Wrong(difference));
-        }
-        let cuts = sum(&found.measured);
-        Ok(Outcome::Right(vec![Sample::of([
-            ("der", cuts.elimination_ratio()),
-            ("savings_percent", 100.0 * cuts.savings()),
-            ("average_bytes", found.average),
-            ("off_percent", 100.0 * (found.average / self.wanted - 1.0)),
-            ("deviation_bytes", cuts.deviation()),
-            ("asked_bytes", f64::from(found.expected)),
-        ])]))
-    }
+    let cuts = sum(&found.measured);
+    Ok(Outcome::Right(vec![Sample::of([
+        ("der", cuts.elimination_ratio()),
+        ("savings_percent", 100.0 * cuts.savings()),
+        ("average_bytes", found.average),
+        ("off_percent", 100.0 * (found.average / wanted - 1.0)),
+        ("deviation_bytes", cuts.deviation()),
+        ("asked_bytes", f64::from(found.expected)),
+    ])]))
 }
 
 #[cfg(test)]

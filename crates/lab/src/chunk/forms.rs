@@ -1,13 +1,12 @@
 //! One algorithm in several forms, timed in the same run: cuts of all must be those of its scalar form, and those of
 //! that must be its definition's.
 
-use super::common::row;
 use super::cuts::Digest;
 use super::fingerprints::{CHUNK_BYTES, Fingerprint};
 use super::floor::Floor;
 use super::oracle;
 use super::setup::Setup;
-use crate::experiment::{Outcome, Row, Sample, Subject};
+use crate::experiment::{Outcome, Row, Sample, Subject, row};
 use crate::table::as_float;
 use crate::thread_time;
 use anyhow::Result;
@@ -110,65 +109,49 @@ impl Subject for Forms<'_> {
     }
 }
 
-/// A floor beneath the chunkers.
-pub(super) struct Beneath<'d> {
-    floor: Floor,
-    data: &'d [u8],
-    scratch: Vec<u8>,
-    truth: Digest,
-}
-
-impl<'d> Beneath<'d> {
-    /// On this data.
-    pub(super) fn new(floor: Floor, data: &'d [u8]) -> Self {
-        // Written to, so that its pages are there.
-        let scratch = if floor == Floor::Copy { vec![1; data.len()] } else { Vec::new() };
-        Self { floor, data, scratch, truth: floor.truth(data) }
-    }
-}
-
-impl Subject for Beneath<'_> {
-    fn parameters(&self) -> Row {
-        row([("method", json!(self.floor.name())), ("isa", json!(self.floor.isa_name()))])
-    }
-
-    fn run(&mut self) -> Result<Outcome> {
-        let (seconds, digest) = timed(self.data, |data| self.floor.run(data, &mut self.scratch));
-        Ok(outcome(self.data.len(), seconds, digest == self.truth))
-    }
-}
-
-/// A hash of chunks of 8 KiB, for comparison.
+/// Work that stands beside the chunkers, with the digest that it must find.
 pub(super) struct Beside<'d> {
-    fingerprint: Fingerprint,
+    parameters: Row,
     data: &'d [u8],
+    work: Box<dyn FnMut(&[u8]) -> Digest>,
     truth: Digest,
 }
 
 impl<'d> Beside<'d> {
-    /// On this data.
-    pub(super) fn new(fingerprint: Fingerprint, data: &'d [u8]) -> Self {
-        Self { fingerprint, data, truth: fingerprint.truth().run(data) }
+    /// A floor beneath the chunkers.
+    pub(super) fn floor(floor: Floor, data: &'d [u8]) -> Self {
+        // Written to, so that its pages are there.
+        let mut scratch = if floor == Floor::Copy { vec![1; data.len()] } else { Vec::new() };
+        Self {
+            parameters: row([("method", json!(floor.name())), ("isa", json!(floor.isa_name()))]),
+            data,
+            work: Box::new(move |data: &[u8]| floor.run(data, &mut scratch)),
+            truth: floor.truth(data),
+        }
+    }
+
+    /// A hash of chunks of 8 KiB, for comparison.
+    pub(super) fn fingerprint(fingerprint: Fingerprint, data: &'d [u8]) -> Self {
+        let (name, expected, isa) = (fingerprint.name(), CHUNK_BYTES, fingerprint.isa_name());
+        Self {
+            parameters: row([("method", json!(name)), ("expected_bytes", json!(expected)), ("isa", json!(isa))]),
+            data,
+            work: Box::new(move |data: &[u8]| fingerprint.run(data)),
+            truth: fingerprint.truth().run(data),
+        }
     }
 }
 
 impl Subject for Beside<'_> {
     fn parameters(&self) -> Row {
-        let Self { fingerprint, .. } = self;
-        let expected = ("expected_bytes", json!(CHUNK_BYTES));
-        row([("method", json!(fingerprint.name())), expected, ("isa", json!(fingerprint.isa_name()))])
+        self.parameters.clone()
     }
 
     fn run(&mut self) -> Result<Outcome> {
-        let (seconds, digest) = timed(self.data, |data| self.fingerprint.run(data));
-        Ok(outcome(self.data.len(), seconds, digest == self.truth))
-    }
-}
-
-fn outcome(bytes: usize, seconds: f64, is_right: bool) -> Outcome {
-    if is_right {
-        Outcome::Right(vec![Sample::of([("gb_per_s", gb_per_s(bytes, seconds))])])
-    } else {
-        Outcome::Wrong("what it found is not what it should".into())
+        let (seconds, digest) = timed(self.data, &mut self.work);
+        if digest != self.truth {
+            return Ok(Outcome::Wrong("what it found is not what it should".into()));
+        }
+        Ok(Outcome::Right(vec![Sample::of([("gb_per_s", gb_per_s(self.data.len(), seconds))])]))
     }
 }

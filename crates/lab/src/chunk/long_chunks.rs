@@ -4,17 +4,16 @@
 //! anywhere, holds no cut, which is what AE's Table 4 names. Sizes are in real averages. The formulas take values that
 //! do not tie; MAXP here is over single bytes, which do, so that it cuts only where a high byte stands alone.
 
-use super::common::row;
 use super::cuts::{Cuts, lengths};
 use super::method::{Method, UNLIMITED_RABIN};
+use super::setup::Setup;
 use super::theory;
 use crate::deterministic::Sequence;
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
 use anyhow::Result;
-use serde_json::json;
 use siltstone_chunk::Isa;
 use std::rc::Rc;
 
@@ -58,12 +57,12 @@ impl Experiment for LongChunks {
         let wanted = if settings.quick { 64 << 20 } else { 1 << 30 };
         let bytes_max = usize::try_from(settings.memory_mib.saturating_mul(1 << 20) / 4).unwrap_or(usize::MAX);
         let data: Rc<[u8]> = Sequence::new(settings.seed).bytes(wanted.min(bytes_max)).into();
-        let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         let names = THEORIES.map(|(name, _, _)| name);
-        for method in Method::wanted(Method::named(&names), &settings.methods) {
-            subjects.push(Box::new(Long { method, data: data.clone() }));
-        }
-        Ok(subjects)
+        let subject = |setup: Setup| {
+            let data = data.clone();
+            setup.subject(move |setup| long(setup, &data))
+        };
+        Ok(Setup::all(Method::named(&names), &[EXPECTED], settings).into_iter().map(subject).collect())
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -102,56 +101,44 @@ fn points(findings: &[Finding], method: &str, measure: &str) -> Vec<(f64, f64)> 
     of_method.filter_map(point).filter(|(_, probability)| *probability > 0.0).collect()
 }
 
-struct Long {
-    method: Method,
-    data: Rc<[u8]>,
+/// Cuts the bytes, and counts the long chunks.
+fn long(setup: Setup, data: &[u8]) -> Result<Outcome> {
+    let lengths_found = lengths(&*setup.best()?, data);
+    if lengths_found != lengths(&*setup.chunker(Isa::SCALAR)?, data) {
+        return Ok(Outcome::Wrong("its best form cuts elsewhere than the scalar one".into()));
+    }
+    let cuts = Cuts::new_ones(&lengths_found);
+    let off = cuts.average() / f64::from(EXPECTED) - 1.0;
+    if off.abs() > AVERAGE_OFF {
+        return Ok(Outcome::Wrong(format!("its average on random bytes is off by {:.1} %", 100.0 * off)));
+    }
+    Ok(Outcome::Right((1..=FAR).map(|m| at(setup.method, m, &lengths_found, &cuts)).collect()))
 }
 
-impl Subject for Long {
-    fn parameters(&self) -> Row {
-        row([("method", json!(self.method.name())), ("expected_bytes", json!(EXPECTED))])
+/// Returns what the lengths say of `m` averages.
+fn at(method: Method, m: u32, lengths: &[usize], cuts: &Cuts) -> Sample {
+    let limit = f64::from(m) * cuts.average();
+    let beyond = lengths.iter().map(|length| as_float(*length as u64) - limit).filter(|beyond| *beyond > 0.0);
+    let (mut longer, mut empty_bytes) = (0_u64, 0.0);
+    for beyond in beyond {
+        longer += 1;
+        empty_bytes += beyond;
     }
-
-    fn run(&mut self) -> Result<Outcome> {
-        let lengths_found = lengths(&*self.method.chunker(EXPECTED, self.method.best())?, &self.data);
-        if lengths_found != lengths(&*self.method.chunker(EXPECTED, Isa::SCALAR)?, &self.data) {
-            return Ok(Outcome::Wrong("its best form cuts elsewhere than the scalar one".into()));
+    let mut sample = Sample::of([
+        ("empty_region_probability", empty_bytes / as_float(cuts.bytes)),
+        ("longer_chunk_probability", as_float(longer) / as_float(cuts.count)),
+        ("chunks", as_float(cuts.count)),
+    ])
+    .at("averages", m);
+    let theory = THEORIES.into_iter().find(|(name, _, _)| *name == method.name());
+    let (_, paper, derived) = theory.unwrap_or_default();
+    for (name, formula) in [("paper_probability", paper), ("derived_probability", derived)] {
+        // The paper's estimates begin at 2.
+        if let Some(formula) = formula.filter(|_| m > 1 || name != "paper_probability") {
+            sample.values.push((name.into(), formula(f64::from(m))));
         }
-        let cuts = Cuts::new_ones(&lengths_found);
-        let off = cuts.average() / f64::from(EXPECTED) - 1.0;
-        if off.abs() > AVERAGE_OFF {
-            return Ok(Outcome::Wrong(format!("its average on random bytes is off by {:.1} %", 100.0 * off)));
-        }
-        Ok(Outcome::Right((1..=FAR).map(|m| self.at(m, &lengths_found, &cuts)).collect()))
     }
-}
-
-impl Long {
-    /// Returns what the lengths say of `m` averages.
-    fn at(&self, m: u32, lengths: &[usize], cuts: &Cuts) -> Sample {
-        let limit = f64::from(m) * cuts.average();
-        let beyond = lengths.iter().map(|length| as_float(*length as u64) - limit).filter(|beyond| *beyond > 0.0);
-        let (mut longer, mut empty_bytes) = (0_u64, 0.0);
-        for beyond in beyond {
-            longer += 1;
-            empty_bytes += beyond;
-        }
-        let mut sample = Sample::of([
-            ("empty_region_probability", empty_bytes / as_float(cuts.bytes)),
-            ("longer_chunk_probability", as_float(longer) / as_float(cuts.count)),
-            ("chunks", as_float(cuts.count)),
-        ])
-        .at("averages", m);
-        let theory = THEORIES.into_iter().find(|(name, _, _)| *name == self.method.name());
-        let (_, paper, derived) = theory.unwrap_or_default();
-        for (name, formula) in [("paper_probability", paper), ("derived_probability", derived)] {
-            // The paper's estimates begin at 2.
-            if let Some(formula) = formula.filter(|_| m > 1 || name != "paper_probability") {
-                sample.values.push((name.into(), formula(f64::from(m))));
-            }
-        }
-        sample
-    }
+    sample
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@
 //! all data. They are as long as the algorithm makes them: Rabin's largest chunk, AE's w + 1, AE-Opt2's LEST. The row
 //! `present` says how much there is: bytes in runs of one value that are at least an eighth of the expected size long.
 
-use super::common::{bars, by_data, expected_sizes, row, shown, with};
+use super::common::{bars, by_data, expected_sizes, shown, with};
 use super::cuts::Cuts;
 use super::method::{Method, UNLIMITED_RABIN};
 use super::setup::Setup;
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject, row};
 use crate::report::{Axis, Figure, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -59,7 +59,7 @@ impl Experiment for LowEntropy {
         for expected in expected_sizes(settings, &EXPECTED, 2) {
             subjects.push(Box::new(Present { expected, data }));
             for setup in Setup::all(Method::named(&METHODS), &[expected], settings) {
-                subjects.push(Box::new(Found { setup, data }));
+                subjects.push(setup.subject(move |setup| found(setup, data)));
             }
         }
         Ok(subjects)
@@ -101,28 +101,17 @@ fn sentence(data: &str, found: &[&Finding]) -> Option<String> {
     })
 }
 
-/// A method at an expected size.
-struct Found<'d> {
-    setup: Setup,
-    data: &'d [u8],
-}
-
-impl Subject for Found<'_> {
-    fn parameters(&self) -> Row {
-        self.setup.parameters()
+/// Cuts the data, and finds the runs in it.
+fn found(setup: Setup, data: &[u8]) -> Result<Outcome> {
+    if let Some(difference) = setup.difference(data)? {
+        return Ok(Outcome::Wrong(difference));
     }
-
-    fn run(&mut self) -> Result<Outcome> {
-        if let Some(difference) = self.setup.difference(self.data)? {
-            return Ok(Outcome::Wrong(difference));
-        }
-        let cuts = Cuts::of(&*self.setup.best()?, self.data);
-        Ok(Outcome::Right(vec![Sample::of([
-            ("low_entropy_percent", 100.0 * cuts.low_entropy_share()),
-            ("savings_percent", 100.0 * cuts.savings()),
-            ("average_bytes", cuts.average()),
-        ])]))
-    }
+    let cuts = Cuts::of(&*setup.best()?, data);
+    Ok(Outcome::Right(vec![Sample::of([
+        ("low_entropy_percent", 100.0 * cuts.low_entropy_share()),
+        ("savings_percent", 100.0 * cuts.savings()),
+        ("average_bytes", cuts.average()),
+    ])]))
 }
 
 /// Runs that there are to find.

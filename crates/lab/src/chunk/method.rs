@@ -4,6 +4,7 @@ use super::outside::{FastcdcCrate, GearhashCrate};
 use super::papers::{PaperForm, limited};
 use super::throughput::FIXED;
 use crate::isas;
+use crate::settings::Settings;
 use anyhow::{Result, bail};
 use siltstone_chunk::{ALGORITHMS, Algorithm, Chunker, Isa, Sizes};
 use std::sync::LazyLock;
@@ -47,7 +48,7 @@ pub const UNLIMITED_RABIN: &str = "rabin-0";
 /// its program comes with (`config_8kb_fast25`, `config_simd512_8kb`: 32 KiB at 8 KiB) do. A byte above all others, as
 /// tar's headers have and text has not, leaves RAM without a cut until it comes again, which can be megabytes later.
 pub const LIMITED: [&str; 2] = ["ram-t", "maxp-t"];
-/// A method without that limit.
+/// The same methods without that limit.
 const UNLIMITED: [&str; 2] = ["ram", "maxp"];
 
 /// Those there are.
@@ -60,7 +61,7 @@ static DERIVED: LazyLock<Vec<Derived>> = LazyLock::new(|| {
         ALGORITHMS.iter().find(|algorithm| algorithm.name == of).map(|of| Derived { name, of, sizes })
     };
     let by_threshold = thresholds.into_iter().filter_map(|(name, of)| derive(name, of, largest_only));
-    let as_run = LIMITED.into_iter().zip(["ram", "maxp"]).filter_map(|(name, of)| derive(name, of, limited));
+    let as_run = LIMITED.into_iter().zip(UNLIMITED).filter_map(|(name, of)| derive(name, of, limited));
     let rabin = derive(UNLIMITED_RABIN, "rabin", |expected| Ok(Sizes::unlimited(expected)?));
     rabin.into_iter().chain(by_threshold).chain(as_run).collect()
 });
@@ -82,10 +83,8 @@ impl Method {
 
     /// Returns those of the methods that the user named, or all if no names are given. Names that belong to other rooms
     /// choose nothing here.
-    pub fn wanted(methods: impl IntoIterator<Item = Self>, names: &[String]) -> Vec<Self> {
-        let is_named =
-            |method: &Self| names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(method.name()));
-        methods.into_iter().filter(is_named).collect()
+    pub fn wanted(methods: impl IntoIterator<Item = Self>, settings: &Settings) -> Vec<Self> {
+        methods.into_iter().filter(|method| settings.chooses_method(method.name())).collect()
     }
 
     /// Returns the methods compared by the chunks they make: all there are, and [`LIMITED`].

@@ -3,7 +3,7 @@
 //! left out, but for those that are another way to the cuts of a simpler one.
 
 use super::cuts::Digest;
-use super::method::Method;
+use super::method::{LIMITED, Method};
 use super::papers::{PaperForm, limited, wide_window};
 use anyhow::Result;
 use siltstone_chunk::{Ae, AeOpt2, Extreme, Isa, Maxp, Ram, Sizes, Value};
@@ -62,6 +62,7 @@ fn twin(name: &str) -> Option<Method> {
 
 fn definition(name: &'static str, expected: u32) -> Result<Option<Cut>> {
     let sizes = Sizes::unlimited(expected)?;
+    let limits = if LIMITED.contains(&name) { limited(expected)? } else { sizes };
     let ae = |extreme, value| {
         let window = Ae::new(name, extreme, value, sizes, Isa::SCALAR).window();
         Some(Box::new(move |data: &[u8]| asymmetric(data, window, extreme, value, usize::MAX)) as Cut)
@@ -83,23 +84,13 @@ fn definition(name: &'static str, expected: u32) -> Result<Option<Cut>> {
         "ae8-opt2-half" => opt2(Value::EightBytes, 2),
         "ae8-opt2-quarter" => opt2(Value::EightBytes, 4),
         "ae8-opt2-eighth" => opt2(Value::EightBytes, 8),
-        "maxp" => {
-            let window = Maxp::new(name, sizes, Isa::SCALAR).window();
-            Some(Box::new(move |data: &[u8]| local_maximum(data, window)))
+        "maxp" | "maxp-t" => {
+            let window = Maxp::new(name, limits, Isa::SCALAR).window();
+            Some(Box::new(move |data: &[u8]| local_maximum(up_to(data, limits), window)))
         }
-        "ram" => {
-            let window = Ram::new(name, sizes, Isa::SCALAR).window();
-            Some(Box::new(move |data: &[u8]| rapid(data, window)))
-        }
-        "maxp-t" => {
-            let sizes = limited(expected)?;
-            let window = Maxp::new(name, sizes, Isa::SCALAR).window();
-            Some(Box::new(move |data: &[u8]| local_maximum(up_to(data, sizes), window)))
-        }
-        "ram-t" => {
-            let sizes = limited(expected)?;
-            let window = Ram::new(name, sizes, Isa::SCALAR).window();
-            Some(Box::new(move |data: &[u8]| rapid(up_to(data, sizes), window)))
+        "ram" | "ram-t" => {
+            let window = Ram::new(name, limits, Isa::SCALAR).window();
+            Some(Box::new(move |data: &[u8]| rapid(up_to(data, limits), window)))
         }
         "maxp8" => Some(Box::new(move |data: &[u8]| local_maximum_wide(data, wide_window(sizes)))),
         _ => None,
@@ -107,12 +98,13 @@ fn definition(name: &'static str, expected: u32) -> Result<Option<Cut>> {
 }
 
 fn digest(cut: &Cut, data: &[u8]) -> Digest {
-    let (mut rest, mut lengths) = (data, Vec::new());
+    let (mut rest, mut digest) = (data, Digest::default());
     while !rest.is_empty() {
-        lengths.push(cut(rest));
-        rest = &rest[lengths[lengths.len() - 1]..];
+        let length = cut(rest);
+        digest.add(length);
+        rest = &rest[length..];
     }
-    Digest::of_lengths(&lengths)
+    digest
 }
 
 /// AE, TC'17, Algorithms 1 and 3; positions are counted from 1 as there.

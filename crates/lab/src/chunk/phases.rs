@@ -6,13 +6,13 @@
 //! is ours: the phases run apart. All ranges that were searched are searched again one after another, then all that
 //! were scanned are scanned; of the sum of both times, the shares.
 
-use super::common::{bars, by_data, expected_sizes, row, timed, with};
+use super::common::{bars, by_data, expected_sizes, timed, with};
 use super::cuts::Digest;
 use super::forms::{self, gb_per_s, remarked};
 use super::method::Method;
 use super::papers::PaperForm;
 use super::two_phase::{Compare, Phases, TwoPhase, Vectors};
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject, row};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -48,7 +48,7 @@ impl Experiment for PhaseShares {
         let data = timed(&input.data()?.bytes, settings);
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected in expected_sizes(settings, &[8 << 10], 1) {
-            for method in Method::wanted(Method::named(&METHODS), &settings.methods) {
+            for method in Method::wanted(Method::named(&METHODS), settings) {
                 let Method::Paper(form) = method else { continue };
                 let asked = Rc::new(Asked::by(form, expected, data)?);
                 for accelerated in ACCELERATED {
@@ -90,10 +90,7 @@ impl Experiment for PhaseShares {
 }
 
 fn shares(data: &str, found: &[&Finding], what: &str, redraws: &str, measures: [(&str, &str); 2]) -> Figure {
-    let series = measures.map(|(name, measure)| Bars {
-        name: name.into(),
-        values: found.iter().map(|finding| finding.spread(measure)).collect(),
-    });
+    let series = measures.map(|(name, measure)| Bars::of(name, found, measure));
     Figure {
         title: format!("Shares of extreme byte search and range scan in the {what}, {data}"),
         redraws: redraws.into(),
@@ -213,20 +210,22 @@ impl Phases for Recorder<'_> {
 
 impl Asked {
     fn search_again(&self, mut vectors: Vectors<'_>) -> Digest {
-        folded(self.searched.iter().map(|(range, extreme, _)| vectors.search(range.clone(), *extreme).into()))
+        let found = self.searched.iter().map(|(range, extreme, _)| vectors.search(range.clone(), *extreme));
+        Digest::of_lengths(found.map(usize::from))
     }
 
     fn scan_again(&self, mut vectors: Vectors<'_>) -> Digest {
         let found = |(range, target, compare, _): &(Range<usize>, u8, Compare, Option<usize>)| {
             vectors.scan(range.clone(), *target, *compare).unwrap_or(usize::MAX)
         };
-        folded(self.scanned.iter().map(found))
+        Digest::of_lengths(self.scanned.iter().map(found))
     }
 
     /// Returns what both must find again.
     fn results(&self) -> (Digest, Digest) {
         let searched = self.searched.iter().map(|(_, _, found)| usize::from(*found));
-        (folded(searched), folded(self.scanned.iter().map(|(_, _, _, found)| found.unwrap_or(usize::MAX))))
+        let scanned = self.scanned.iter().map(|(_, _, _, found)| found.unwrap_or(usize::MAX));
+        (Digest::of_lengths(searched), Digest::of_lengths(scanned))
     }
 
     /// Bytes looked at by searches and by scans; a scan ends where it finds.
@@ -236,12 +235,6 @@ impl Asked {
             self.scanned.iter().map(|(range, _, _, found)| found.map_or(range.len(), |at| at + 1 - range.start)).sum();
         (as_float(searched as u64), as_float(scanned as u64))
     }
-}
-
-fn folded(numbers: impl Iterator<Item = usize>) -> Digest {
-    let mut digest = Digest::default();
-    numbers.for_each(|number| digest.add(number));
-    digest
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@
 //! pass in which the cuts are found.
 
 use super::advice;
-use super::common::{bars, by_data, expected_sizes, row, with};
+use super::common::{bars, by_data, expected_sizes, with};
 use super::cuts::{Cuts, lengths};
 use super::forms::gb_per_s;
 use super::method::Method;
 use super::setup::Setup;
 use super::throughput::FIXED;
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::data::Data;
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject, row};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::statistics::Spread;
@@ -54,7 +55,7 @@ impl Experiment for Savings {
         let versions = input.corpus().versions.iter().take(data.ends.len()).cloned().collect();
         let mut subjects: Vec<Box<dyn Subject + 'i>> = vec![Box::new(WholeFiles { versions, files: data.files })];
         for setup in Setup::all(Method::by_chunks(), &expected_sizes(settings, &EXPECTED, 2), settings) {
-            subjects.push(Box::new(Saving { setup, versions: data.ends.len(), data: &data.bytes }));
+            subjects.push(setup.subject(move |setup| saving(setup, data)));
         }
         Ok(subjects)
     }
@@ -109,33 +110,21 @@ fn by_content(findings: &[Finding]) -> Figure {
     }
 }
 
-/// Data that is cut, and by what.
-struct Saving<'d> {
-    setup: Setup,
-    versions: usize,
-    data: &'d [u8],
-}
-
-impl Subject for Saving<'_> {
-    fn parameters(&self) -> Row {
-        self.setup.parameters()
+/// Cuts the data, and finds what deduplication would save.
+fn saving(setup: Setup, data: &Data) -> Result<Outcome> {
+    if let Some(difference) = setup.difference(&data.bytes)? {
+        return Ok(Outcome::Wrong(difference));
     }
-
-    fn run(&mut self) -> Result<Outcome> {
-        if let Some(difference) = self.setup.difference(self.data)? {
-            return Ok(Outcome::Wrong(difference));
-        }
-        let chunker = self.setup.best()?;
-        let (seconds, lengths) = thread_time::of(|| lengths(&*chunker, self.data));
-        let cuts = Cuts::of_lengths(&lengths, self.data);
-        let mut sample = sample(&cuts);
-        // What looks at no byte has no speed.
-        if self.setup.method.name() != FIXED {
-            sample.values.push(("gb_per_s".into(), gb_per_s(self.data.len(), seconds)));
-        }
-        sample.values.push(("versions".into(), as_float(self.versions as u64)));
-        Ok(Outcome::Right(vec![sample]))
+    let chunker = setup.best()?;
+    let (seconds, lengths) = thread_time::of(|| lengths(&*chunker, &data.bytes));
+    let cuts = Cuts::of_lengths(&lengths, &data.bytes);
+    let mut sample = sample(&cuts);
+    // What looks at no byte has no speed.
+    if setup.method.name() != FIXED {
+        sample.values.push(("gb_per_s".into(), gb_per_s(data.bytes.len(), seconds)));
     }
+    sample.values.push(("versions".into(), as_float(data.ends.len() as u64)));
+    Ok(Outcome::Right(vec![sample]))
 }
 
 /// Returns the measures of cuts.

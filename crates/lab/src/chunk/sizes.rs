@@ -3,11 +3,11 @@
 //! The distribution is that of chunks, not of bytes. That of the scalar form and that of the best form must be the
 //! same, chunk by chunk.
 
-use super::common::{by_data, expected_sizes, kib, shown, timed, values, with};
+use super::common::{by_data, expected_sizes, kib, of_methods, shown, timed, values, with};
 use super::cuts::{Cuts, lengths};
 use super::method::Method;
 use super::setup::Setup;
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
 use crate::table::as_float;
@@ -49,7 +49,7 @@ impl Experiment for ChunkSizes {
         let few = settings.quick && settings.methods.is_empty();
         let methods = if few { Method::named(&FEW) } else { Method::by_chunks().collect() };
         let setups = Setup::all(methods, &expected_sizes(settings, &EXPECTED, 1), settings);
-        let subject = |setup| -> Box<dyn Subject + 'i> { Box::new(Spreading { setup, data }) };
+        let subject = |setup: Setup| setup.subject(move |setup| spreading(setup, data));
         Ok(setups.into_iter().map(subject).collect())
     }
 
@@ -79,8 +79,7 @@ impl Experiment for ChunkSizes {
 
 /// A line for each of these methods; for all, if none of them was measured.
 fn plot(found: &[&Finding], names: &[&str], label: &str, points: fn(&Finding) -> Vec<(f64, f64)>) -> Plot {
-    let is_named = |finding: &&&Finding| names.contains(&finding.parameter("method").as_str());
-    let chosen: Vec<&Finding> = found.iter().filter(is_named).copied().collect();
+    let chosen = of_methods(found, names);
     let chosen = if chosen.is_empty() { found.to_vec() } else { chosen };
     let line =
         |finding: &&Finding| Line { name: finding.parameter("method"), is_theory: false, points: points(finding) };
@@ -110,28 +109,15 @@ fn size_kib(expected: f64, step: u32) -> f64 {
     expected * f64::from(step) / f64::from(STEPS) / 1024.0
 }
 
-/// Method and the data it cuts.
-struct Spreading<'d> {
-    setup: Setup,
-    data: &'d [u8],
-}
-
-impl Subject for Spreading<'_> {
-    fn parameters(&self) -> Row {
-        self.setup.parameters()
+/// Cuts the data, and finds how the chunks are spread.
+fn spreading(setup: Setup, data: &[u8]) -> Result<Outcome> {
+    let (chunker, expected) = (setup.best()?, setup.expected);
+    let mut lengths_found = lengths(&*chunker, data);
+    if lengths_found != lengths(&*setup.chunker(Isa::SCALAR)?, data) {
+        let size = kib(expected.into());
+        return Ok(Outcome::Wrong(format!("at {size} its best form cuts elsewhere than the scalar one")));
     }
-
-    fn run(&mut self) -> Result<Outcome> {
-        let (chunker, expected) = (self.setup.best()?, self.setup.expected);
-        let mut lengths_found = lengths(&*chunker, self.data);
-        if lengths_found != lengths(&*self.setup.chunker(Isa::SCALAR)?, self.data) {
-            return Ok(Outcome::Wrong(format!(
-                "at {} its best form cuts elsewhere than the scalar one",
-                kib(expected.into())
-            )));
-        }
-        Ok(Outcome::Right(vec![spread(&mut lengths_found, chunker.sizes().max(), expected)]))
-    }
+    Ok(Outcome::Right(vec![spread(&mut lengths_found, chunker.sizes().max(), expected)]))
 }
 
 /// The distribution of these lengths, none of which exceeds `max`.

@@ -4,10 +4,10 @@
 //! One thread, data in memory. The claims that must show: AE and RAM, not accelerated, are more than three times as
 //! fast as Rabin (AE, section 4.3); vector forms are faster than scalar ones (`VectorCDC`, section 6.2).
 
-use super::common::{bars, by_data, expected_sizes, timed, with};
+use super::common::{bars, by_data, expected_sizes, of_methods, timed, with};
 use super::fingerprints::Fingerprint;
 use super::floor::Floor;
-use super::forms::{Beneath, Beside, Forms};
+use super::forms::{Beside, Forms};
 use super::method::Method;
 use super::setup::Setup;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
@@ -41,9 +41,9 @@ impl Experiment for Throughput {
         let data = timed(&input.data()?.bytes, settings);
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for floor in Floor::ALL {
-            subjects.push(Box::new(Beneath::new(floor, data)));
+            subjects.push(Box::new(Beside::floor(floor, data)));
         }
-        subjects.push(Box::new(Beside::new(Fingerprint::Other(Reference::Sha1), data)));
+        subjects.push(Box::new(Beside::fingerprint(Fingerprint::Other(Reference::Sha1), data)));
         for setup in Setup::all(Method::timed(), &expected_sizes(settings, &EXPECTED, 1), settings) {
             subjects.push(Box::new(Forms::new(setup, data, &[setup.method.best()])?));
         }
@@ -63,14 +63,8 @@ impl Experiment for Throughput {
                 "VectorCDC, Figs. 5 and 10a-b",
                 both_forms(&eight),
             ));
-            let scalar: Vec<&Finding> = found
-                .iter()
-                .copied()
-                .filter(|finding| AE_FIGURE.contains(&finding.parameter("method").as_str()))
-                .filter(|finding| {
-                    finding.parameter("isa") == Isa::SCALAR.name() || finding.parameter("method") == "sha1"
-                })
-                .collect();
+            let mut scalar = of_methods(&found, &AE_FIGURE);
+            scalar.retain(|one| one.parameter("isa") == Isa::SCALAR.name() || one.parameter("method") == "sha1");
             figures.push(figure(
                 format!("Chunking throughput without vectors, {data}"),
                 "AE, Fig. 7",

@@ -1,6 +1,6 @@
 //! Claims of Finesse's evaluation.
 
-use super::{Claim, Expected, ratio, value};
+use super::{Claim, Expected, by_size, value};
 
 const PAPER: &str = "Finesse (FAST'19)";
 
@@ -10,7 +10,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.2, Fig. 4",
         says: "Finesse makes sketches faster than N-Transform",
         figure: "3.2x to 3.5x",
-        measured: ratio("sketch-speed", "gb_per_s", "finesse; isa scalar", "ntransform; isa scalar", "expected_bytes"),
+        measured: by_size("sketch-speed", "gb_per_s", "finesse; isa scalar", "ntransform; isa scalar"),
         expected: Expected::Factor(3.2, 3.5),
     },
     Claim {
@@ -34,7 +34,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Table 3",
         says: "Deltas found by Finesse save about as much as those found by N-Transform (DCR)",
         figure: "higher on two data sets, lower on two",
-        measured: ratio("sketch-detection", "dcr", "finesse; fit first", "ntransform; fit first", "expected_bytes"),
+        measured: by_size("sketch-detection", "dcr", "finesse; fit first", "ntransform; fit first"),
         expected: Expected::Within(0.9, 1.1),
     },
     Claim {
@@ -42,7 +42,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Table 3",
         says: "A delta found by Finesse is smaller (DCE)",
         figure: "higher on all six data sets",
-        measured: ratio("sketch-detection", "dce", "finesse; fit first", "ntransform; fit first", "expected_bytes"),
+        measured: by_size("sketch-detection", "dce", "finesse; fit first", "ntransform; fit first"),
         expected: Expected::More,
     },
     Claim {
@@ -50,12 +50,11 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "Fig. 5",
         says: "The whole system is faster with Finesse than with N-Transform",
         figure: "1.41x to 1.85x",
-        measured: ratio(
+        measured: by_size(
             "pipeline-sketches",
             "mb_per_s",
             "finesse; isa scalar; system dedup, SHA-1, delta",
             "ntransform-32; isa scalar; system dedup, SHA-1, delta",
-            "expected_bytes",
         ),
         expected: Expected::Factor(1.41, 1.85),
     },

@@ -44,6 +44,11 @@ pub(super) const fn ratio(
     Measured::Ratio { experiment, measure, of: Side::Row(of), to: Side::Row(to), alike }
 }
 
+/// A measure of the row `of` by that of the row `to`, at each expected size of chunks.
+pub(super) const fn by_size(experiment: &'static str, measure: &'static str, of: Rows, to: Rows) -> Measured {
+    ratio(experiment, measure, of, to, "expected_bytes")
+}
+
 /// A measure of the row `of`.
 pub(super) const fn value(experiment: &'static str, measure: &'static str, of: Rows) -> Measured {
     Measured::Value { experiment, measure, of }

@@ -4,6 +4,11 @@
 use super::{Claim, Expected, ratio, value};
 
 const PAPER: &str = "MeGA (ATC'22)";
+const HISTORY: &str = "store-history";
+
+/// After the last version.
+const MEGA_LAST: &str = "MeGA; parameter 2; version last";
+const GREEDY_LAST: &str = "Greedy; version last";
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -11,7 +16,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 3.1, Fig. 4",
         says: "Of what a backup writes and reads for bases, with everything shared, little is what it writes",
         figure: "about 0.3 %",
-        measured: value("store-history", "written_percent", "Greedy; version last"),
+        measured: value(HISTORY, "written_percent", GREEDY_LAST),
         expected: Expected::Within(0.24, 0.375),
     },
     Claim {
@@ -19,7 +24,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 3.1, Fig. 4",
         says: "Of what a restore reads, with everything shared, little is what it needs",
         figure: "1.12 %",
-        measured: value("store-history", "needed_percent", "Greedy; version last"),
+        measured: value(HISTORY, "needed_percent", GREEDY_LAST),
         expected: Expected::Within(0.9, 1.4),
     },
     Claim {
@@ -43,7 +48,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.2, Fig. 11",
         says: "MeGA backs up faster than Greedy",
         figure: "4.47x to 34.45x",
-        measured: ratio("store-history", "backup_mb_per_s", "MeGA; parameter 2", "Greedy", "version"),
+        measured: ratio(HISTORY, "backup_mb_per_s", "MeGA; parameter 2", "Greedy", "version"),
         expected: Expected::Factor(4.47, 34.45),
     },
     Claim {
@@ -51,7 +56,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.2, Fig. 11",
         says: "and on a hard disk, by the model",
         figure: "4.47x to 34.45x",
-        measured: ratio("store-history", "backup_disk_seconds", "Greedy", "MeGA; parameter 2", "version"),
+        measured: ratio(HISTORY, "backup_disk_seconds", "Greedy", "MeGA; parameter 2", "version"),
         expected: Expected::Factor(4.47, 34.45),
     },
     Claim {
@@ -59,7 +64,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Fig. 13",
         says: "MeGA restores faster than Greedy",
         figure: "30x to 105x",
-        measured: ratio("store-history", "restore_mb_per_s", "MeGA; parameter 2", "Greedy", "version"),
+        measured: ratio(HISTORY, "restore_mb_per_s", "MeGA; parameter 2", "Greedy", "version"),
         expected: Expected::Factor(30.0, 105.0),
     },
     Claim {
@@ -67,13 +72,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Fig. 13",
         says: "the last version too",
         figure: "30x to 105x",
-        measured: ratio(
-            "store-history",
-            "restore_mb_per_s",
-            "MeGA; parameter 2; version last",
-            "Greedy; version last",
-            "",
-        ),
+        measured: ratio(HISTORY, "restore_mb_per_s", MEGA_LAST, GREEDY_LAST, ""),
         expected: Expected::Factor(30.0, 105.0),
     },
     Claim {
@@ -81,13 +80,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Fig. 13",
         says: "and on a hard disk, by the model, the last version",
         figure: "30x to 105x",
-        measured: ratio(
-            "store-history",
-            "restore_disk_seconds",
-            "Greedy; version last",
-            "MeGA; parameter 2; version last",
-            "",
-        ),
+        measured: ratio(HISTORY, "restore_disk_seconds", GREEDY_LAST, MEGA_LAST, ""),
         expected: Expected::Factor(30.0, 105.0),
     },
     Claim {
@@ -95,13 +88,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Figs. 13 and 14",
         says: "for it reads fewer containers than Greedy",
         figure: "the order only",
-        measured: ratio(
-            "store-history",
-            "containers_read",
-            "Greedy; version last",
-            "MeGA; parameter 2; version last",
-            "",
-        ),
+        measured: ratio(HISTORY, "containers_read", GREEDY_LAST, MEGA_LAST, ""),
         expected: Expected::More,
     },
     Claim {
@@ -109,13 +96,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Fig. 14",
         says: "FGD reads more containers than MeGA to restore",
         figure: "the order only",
-        measured: ratio(
-            "store-history",
-            "containers_read",
-            "FGD; parameter 10; version last",
-            "MeGA; parameter 2; version last",
-            "",
-        ),
+        measured: ratio(HISTORY, "containers_read", "FGD; parameter 10; version last", MEGA_LAST, ""),
         expected: Expected::More,
     },
     Claim {
@@ -123,13 +104,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.3, Fig. 14",
         says: "Greedy reads more megabytes than MeGA to restore",
         figure: "the order only",
-        measured: ratio(
-            "store-history",
-            "restore_read_mb",
-            "Greedy; version last",
-            "MeGA; parameter 2; version last",
-            "",
-        ),
+        measured: ratio(HISTORY, "restore_read_mb", GREEDY_LAST, MEGA_LAST, ""),
         expected: Expected::More,
     },
     Claim {
@@ -137,13 +112,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.4, Fig. 15",
         says: "MeGA reduces more than chunk-level deduplication laid out by lifecycles",
         figure: "1.18x to 8.73x",
-        measured: ratio(
-            "store-history",
-            "deduplication_ratio",
-            "MeGA; parameter 2; version last",
-            "MFD; version last",
-            "",
-        ),
+        measured: ratio(HISTORY, "deduplication_ratio", MEGA_LAST, "MFD; version last", ""),
         expected: Expected::Factor(1.18, 8.73),
     },
     Claim {
@@ -151,13 +120,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.4, Fig. 15",
         says: "MeGA reduces more than chunk-level deduplication with capping",
         figure: "1.18x to 8.73x",
-        measured: ratio(
-            "store-history",
-            "deduplication_ratio",
-            "MeGA; parameter 2; version last",
-            "CLD; parameter 10; version last",
-            "",
-        ),
+        measured: ratio(HISTORY, "deduplication_ratio", MEGA_LAST, "CLD; parameter 10; version last", ""),
         expected: Expected::Factor(1.18, 8.73),
     },
     Claim {
@@ -165,13 +128,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         place: "section 5.4, Fig. 15",
         says: "Greedy reduces most, MeGA nearly as much",
         figure: "similar",
-        measured: ratio(
-            "store-history",
-            "deduplication_ratio",
-            "Greedy; version last",
-            "MeGA; parameter 2; version last",
-            "",
-        ),
+        measured: ratio(HISTORY, "deduplication_ratio", GREEDY_LAST, MEGA_LAST, ""),
         expected: Expected::Within(1.0, 1.25),
     },
     Claim {
@@ -182,7 +139,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         measured: ratio(
             "store-maintenance",
             "total_seconds",
-            "MeGA; parameter 2; version last",
+            MEGA_LAST,
             "FGD; parameter 10; gc_percent 25; version last",
             "",
         ),

@@ -18,9 +18,10 @@ mod vectorcdc;
 
 pub use page::{Page, side_by_side, tables, tally};
 
+use crate::distinct;
 use crate::experiment::Finding;
 use crate::statistics::{Spread, geometric_mean};
-use measured::{Measured, NotPinned, Point, at_round, ratio, value};
+use measured::{Measured, Point, at_round, by_size, ratio, value};
 
 /// A claim of a paper's evaluation.
 #[derive(Clone, Copy, Debug)]
@@ -163,11 +164,6 @@ impl Found {
         Self { ends: sum, rounds, judged, empty: middles.len() - judged, verdict }
     }
 
-    /// Without a verdict: the claim does not tell rows apart that it should.
-    fn not_pinned() -> Self {
-        Self { ends: None, rounds: None, judged: 0, empty: 0, verdict: Verdict::NotJudged }
-    }
-
     /// As it is shown: `3.4 (2.9 to ∞, of 6); rounds 3.3 to 3.5`.
     pub fn text(&self) -> String {
         let Self { judged, empty, .. } = self;
@@ -231,16 +227,9 @@ impl Claim {
     }
 
     fn judge(&'static self, findings: &[Finding]) -> Judged {
-        let points = match self.measured.points(findings) {
-            Ok(points) => points,
-            Err(NotPinned) => return Judged { claim: self, ours: Found::not_pinned(), by_data: Vec::new() },
-        };
-        let mut names: Vec<&str> = Vec::new();
-        for point in &points {
-            if !names.contains(&point.data) {
-                names.push(point.data);
-            }
-        }
+        // Where the claim does not tell rows apart that it should, nothing is judged.
+        let points = self.measured.points(findings).unwrap_or_default();
+        let names = distinct(points.iter().map(|point| point.data));
         let on = |name: &str| {
             let own: Vec<&Point<'_>> = points.iter().filter(|point| point.data == name).collect();
             (name.to_owned(), Found::of(&own, self))
@@ -275,13 +264,11 @@ impl Expected {
 mod tests {
     use super::measured::{Side, parameters};
     use super::*;
-    use crate::experiment::{Head, Row};
+    use crate::experiment::{Head, row};
     use crate::statistics::rounded;
 
     fn finding(method: &str, size: u32, speed: f64) -> Finding {
-        let mut parameters = Row::new();
-        parameters.insert("method".into(), method.into());
-        parameters.insert("expected_bytes".into(), size.into());
+        let parameters = row([("method", method.into()), ("expected_bytes", size.into())]);
         let values = vec![("gb_per_s".to_owned(), vec![speed, speed * 1.5, speed / 1.5])];
         Finding { experiment: "e".into(), data: "d".into(), parameters, values, wrong: None }
     }

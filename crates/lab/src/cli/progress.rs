@@ -60,8 +60,7 @@ impl Watch for Progress {
     }
 
     fn begins(&self, step: &PlannedStep, number: usize, of: usize) {
-        let on = if step.key.data.is_empty() { String::new() } else { format!(" on {}", step.key.data) };
-        let name = format!("{}{on}", step.key.experiment);
+        let name = step.text();
         match &self.bars {
             Some(bars) => {
                 let is_first = bars.whole.length() == Some(0);

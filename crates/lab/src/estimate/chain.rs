@@ -95,6 +95,7 @@ fn compressed(context: &mut CCtx<'_>, bytes: &[u8], end: ZSTD_EndDirective) -> R
     }
 }
 
-fn failed(code: usize) -> anyhow::Error {
+/// The error that zstd means by this code.
+pub(super) fn failed(code: usize) -> anyhow::Error {
     anyhow!("zstd: {}", zstd_safe::get_error_name(code))
 }

@@ -1,8 +1,9 @@
 //! Deduplication as restic does it.
 
 use super::Keeper;
+use super::chain::failed;
 use crate::tree;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use siltstone_chunk::{ALGORITHMS, Chunker, Isa, Sizes, SliceChunks};
 use std::collections::HashSet;
@@ -50,8 +51,7 @@ impl Keeper for Restic {
                 if self.known.insert(Sha256::digest(chunk).into()) {
                     compressed.clear();
                     compressed.reserve(zstd_safe::compress_bound(chunk.len()));
-                    let length = self.context.compress(&mut compressed, chunk, LEVEL);
-                    let length = length.map_err(|code| anyhow!("zstd: {}", zstd_safe::get_error_name(code)))?;
+                    let length = self.context.compress(&mut compressed, chunk, LEVEL).map_err(failed)?;
                     // What does not become smaller is stored as it is.
                     self.stored += length.min(chunk.len()) as u64 + CHUNK_BYTES_BESIDE;
                 }

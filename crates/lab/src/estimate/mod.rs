@@ -17,7 +17,7 @@ mod chunks;
 mod engine;
 
 use crate::archive;
-use crate::table::{self, Table};
+use crate::table::{self, Table, as_float, mb_per_s};
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -117,9 +117,9 @@ impl Estimate {
             table.row(vec![
                 line.name.to_owned(),
                 table::bytes(line.stored),
-                format!("{:.1} %", 100.0 * float(line.stored) / float(self.bytes).max(1.0)),
+                format!("{:.1} %", 100.0 * as_float(line.stored) / as_float(self.bytes).max(1.0)),
                 added(line.last),
-                format!("{:.0}", float(self.bytes) / 1e6 / line.seconds.max(1e-9)),
+                format!("{:.0}", mb_per_s(self.bytes, line.seconds)),
             ]);
         }
         let mut text = format!("{table}");
@@ -136,7 +136,7 @@ impl Estimate {
     pub fn sentence(&self) -> String {
         let Some((silt, others)) = self.lines.split_first() else { return "No version was kept.".to_owned() };
         let times = |other: &Line| {
-            let times = float(other.stored) / float(silt.stored).max(1.0);
+            let times = as_float(other.stored) / as_float(silt.stored).max(1.0);
             format!("{} {times:.2} times as much", other.name)
         };
         let versions =
@@ -150,11 +150,6 @@ impl Estimate {
 fn added(bytes: i64) -> String {
     let sign = if bytes < 0 { "-" } else { "" };
     format!("{sign}{}", table::bytes(bytes.unsigned_abs()))
-}
-
-#[allow(clippy::cast_precision_loss)]
-fn float(bytes: u64) -> f64 {
-    bytes as f64
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::stream::Stream;
 use super::subject::{Build, COLUMNS, Label, Parts, SILT, expected_bytes, silt};
 use super::system::Compression;
 use crate::chunk::method::Method;
+use crate::distinct;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
@@ -71,7 +72,8 @@ impl Experiment for Chunkers {
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected_bytes in expected_bytes(settings) {
             for method in Method::timed().filter(|method| is_wanted(method.name(), settings)) {
-                for isa in isas(method) {
+                // Without vectors, and with the best there are.
+                for isa in distinct([Isa::SCALAR, method.best()]) {
                     let label = Label { method: method.name(), isa: method.isa_name(isa), expected_bytes };
                     let chunker = method.chunker(expected_bytes, isa)?.into();
                     subjects.extend(Parts { label, chunker, sketcher: None }.in_systems(&builds(settings), &stream));
@@ -114,13 +116,6 @@ fn is_wanted(name: &str, settings: &Settings) -> bool {
         [] => name == SILT || METHODS.contains(&name),
         _ => settings.chooses_method(name),
     }
-}
-
-/// Without vectors, and with the best there are.
-fn isas(method: Method) -> Vec<Isa> {
-    let mut isas = vec![Isa::SCALAR, method.best()];
-    isas.dedup();
-    isas
 }
 
 fn builds(settings: &Settings) -> Vec<Build> {

@@ -2,6 +2,7 @@
 
 use super::stages::Stage;
 use super::subject::SILT;
+use crate::distinct;
 use crate::experiment::Finding;
 use crate::report::{Axis, Bars, Figure, Plot};
 
@@ -36,17 +37,15 @@ pub(super) fn by_system(findings: &[Finding], measure: Measure, words: Words) ->
         let series = systems.iter().map(bars).collect();
         group.figure(words, Plot::Bars { y: Axis::linear(measure.axis), groups: methods.clone(), series })
     };
-    groups(findings).iter().map(figure).collect()
+    groups(findings.iter()).iter().map(figure).collect()
 }
 
 /// A figure for each input and expected size: how busy the stages of one system are by method, one series per stage.
 pub(super) fn by_stage(findings: &[Finding], system: &str, words: Words) -> Vec<Figure> {
-    let of_system: Vec<Finding> =
-        findings.iter().filter(|finding| finding.parameter("system") == system).cloned().collect();
     let figure = |group: &Group<'_>| {
         let bars = |stage: &Stage| {
-            let values: Vec<_> = group.findings.iter().map(|finding| finding.spread(stage.busy_percent())).collect();
-            values.iter().any(Option::is_some).then(|| Bars { name: stage.name().to_owned(), values })
+            let bars = Bars::of(stage.name(), &group.findings, &stage.busy_percent());
+            bars.values.iter().any(Option::is_some).then_some(bars)
         };
         let series = Stage::ALL.iter().filter_map(bars).collect();
         let methods = group.findings.iter().map(|finding| method(finding)).collect();
@@ -54,14 +53,12 @@ pub(super) fn by_stage(findings: &[Finding], system: &str, words: Words) -> Vec<
         figure.title = format!("{} ({system})", figure.title);
         figure
     };
-    groups(&of_system).iter().map(figure).collect()
+    groups(of_system(findings, system)).iter().map(figure).collect()
 }
 
 /// For each input and expected size: how fast a system is with the fastest and the slowest method, and what holds it up
 /// then.
 pub(super) fn advice(findings: &[Finding], system: &str) -> Vec<String> {
-    let of_system: Vec<Finding> =
-        findings.iter().filter(|finding| finding.parameter("system") == system).cloned().collect();
     let sentence = |group: &Group<'_>| {
         let mut rates: Vec<(f64, &Finding)> =
             group.findings.iter().filter_map(|finding| Some((finding.median("mb_per_s")?, *finding))).collect();
@@ -78,12 +75,12 @@ pub(super) fn advice(findings: &[Finding], system: &str) -> Vec<String> {
             hold_up(slowest.1)?,
         ))
     };
-    groups(&of_system).iter().filter_map(sentence).collect()
+    groups(of_system(findings, system)).iter().filter_map(sentence).collect()
 }
 
 /// The busiest stage, and what all take together.
 fn hold_up(finding: &Finding) -> Option<String> {
-    let shares = Stage::ALL.iter().filter_map(|stage| Some((finding.median(stage.busy_percent())?, stage.name())));
+    let shares = Stage::ALL.iter().filter_map(|stage| Some((finding.median(&stage.busy_percent())?, stage.name())));
     let (share, stage) = shares.max_by(|one, other| one.0.total_cmp(&other.0))?;
     let cores = finding.median("processor_percent")? / 100.0;
     Some(format!("busiest stage: {stage}, {share:.0} % of the time; {cores:.1} cores at work"))
@@ -107,7 +104,11 @@ impl Group<'_> {
     }
 }
 
-fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
+fn of_system<'f>(findings: &'f [Finding], system: &str) -> impl Iterator<Item = &'f Finding> {
+    findings.iter().filter(move |finding| finding.parameter("system") == system)
+}
+
+fn groups<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<Group<'f>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for finding in findings {
         let expected_bytes = finding.parameter("expected_bytes");
@@ -130,27 +131,14 @@ fn method(finding: &Finding) -> String {
     }
 }
 
-fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut distinct: Vec<String> = Vec::new();
-    for name in names {
-        if !distinct.contains(&name) {
-            distinct.push(name);
-        }
-    }
-    distinct
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Row;
+    use crate::experiment::row;
 
     fn finding(system: &str, method: &str, isa: &str, values: &[(&str, f64)]) -> Finding {
-        let mut parameters = Row::new();
-        for (name, value) in [("system", system), ("method", method), ("isa", isa)] {
-            parameters.insert(name.into(), value.into());
-        }
-        parameters.insert("expected_bytes".into(), 8192.into());
+        let expected = ("expected_bytes", 8192.into());
+        let parameters = row([("system", system.into()), ("method", method.into()), ("isa", isa.into()), expected]);
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), vec![*value])).collect();
         Finding { experiment: String::new(), data: "some".into(), parameters, values, wrong: None }
     }

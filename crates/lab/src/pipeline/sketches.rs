@@ -8,12 +8,13 @@ use super::silt::SKETCH;
 use super::stream::Stream;
 use super::subject::{Build, COLUMNS, Label, Parts, SILT, expected_bytes, silt};
 use super::system::Compression;
+use crate::chunk::method::Method;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
 use crate::sketch::own::{self, Own};
 use anyhow::{Context, Result};
-use siltstone_chunk::{ALGORITHMS, Chunker, Isa, Lagged, Sizes};
+use siltstone_chunk::{Isa, Lagged, Sizes};
 use siltstone_engine::delta::Deltas;
 use siltstone_similar::sketch::{self, Shape, Sketcher};
 
@@ -47,6 +48,7 @@ impl Experiment for Sketches {
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let stream = Stream::of(input.data()?, settings.quick);
+        let cutter = Method::by_name(CHUNKER).with_context(|| format!("there is no chunker {CHUNKER}"))?;
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected_bytes in expected_bytes(settings) {
             let limits = base_limits(&stream, expected_bytes, settings);
@@ -58,7 +60,7 @@ impl Experiment for Sketches {
                 let (sketcher, isa) = sketcher(method, expected_bytes)?;
                 let sketcher = sketcher.map(|sketcher| (sketcher.into(), limits));
                 let label = Label { method, isa: isa.name(), expected_bytes };
-                let chunker = chunker(expected_bytes)?.into();
+                let chunker = cutter.chunker(expected_bytes, Isa::best())?.into();
                 subjects.extend(Parts { label, chunker, sketcher }.in_systems(&builds(settings), &stream));
             }
         }
@@ -143,10 +145,4 @@ fn base_limits(stream: &Stream<'_>, expected_bytes: u32, settings: &Settings) ->
     let most = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let chunks = most(2 * stream.bytes() / u64::from(expected_bytes.max(1)) + 1024);
     BaseLimits { chunks, bytes: most(settings.memory_mib << 18) }
-}
-
-fn chunker(expected_bytes: u32) -> Result<Box<dyn Chunker>> {
-    let row = ALGORITHMS.iter().find(|algorithm| algorithm.name == CHUNKER);
-    let row = row.with_context(|| format!("there is no chunker {CHUNKER}"))?;
-    Ok(row.make(row.usual_sizes(expected_bytes)?, &[0; 32], Isa::best()))
 }

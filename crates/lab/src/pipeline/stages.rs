@@ -65,17 +65,8 @@ impl Stage {
     }
 
     /// The measure of how much of the time its threads were at work.
-    pub(super) fn busy_percent(self) -> &'static str {
-        match self {
-            Self::Read => "read_busy_percent",
-            Self::Chunk => "chunk_busy_percent",
-            Self::Fingerprint => "fingerprint_busy_percent",
-            Self::Index => "index_busy_percent",
-            Self::Sketch => "sketch_busy_percent",
-            Self::Delta => "delta_busy_percent",
-            Self::Compress => "compress_busy_percent",
-            Self::Write => "write_busy_percent",
-        }
+    pub(super) fn busy_percent(self) -> String {
+        format!("{}_busy_percent", self.name())
     }
 }
 

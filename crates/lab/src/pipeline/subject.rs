@@ -6,7 +6,7 @@ use super::silt::Silt;
 use super::stream::Stream;
 use super::system::{Compression, System};
 use super::verify::{Found, read_back};
-use crate::experiment::{Outcome, Row, Sample, Subject};
+use crate::experiment::{Outcome, Row, Sample, Subject, row};
 use crate::settings::Settings;
 use crate::table::{as_float, mb_per_s};
 use anyhow::Result;
@@ -100,7 +100,7 @@ impl Subject for Pipeline<'_> {
         sample.values.push(("processor_percent".into(), 100.0 * all.as_secs_f64() / wall));
         for busy in &took.busy {
             let share = busy.time.as_secs_f64() / f64::from(busy.threads) / wall;
-            sample.values.push((busy.stage.busy_percent().into(), 100.0 * share));
+            sample.values.push((busy.stage.busy_percent(), 100.0 * share));
         }
         Ok(Outcome::Right(vec![sample]))
     }
@@ -149,14 +149,14 @@ impl Subject for SiltSubject<'_> {
 }
 
 fn parameters(system: &str, label: Label, hash: Hash, threads: usize) -> Row {
-    let mut row = Row::new();
-    row.insert("system".into(), system.into());
-    row.insert("method".into(), label.method.into());
-    row.insert("isa".into(), label.isa.into());
-    row.insert("expected_bytes".into(), label.expected_bytes.into());
-    row.insert("hash".into(), hash.name().into());
-    row.insert("threads".into(), threads.into());
-    row
+    row([
+        ("system", system.into()),
+        ("method", label.method.into()),
+        ("isa", label.isa.into()),
+        ("expected_bytes", label.expected_bytes.into()),
+        ("hash", hash.name().into()),
+        ("threads", threads.into()),
+    ])
 }
 
 fn sample(stream: &Stream<'_>, time: Duration, found: &Found) -> Sample {

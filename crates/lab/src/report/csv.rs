@@ -1,6 +1,7 @@
 //! All samples as one table: a line per finding and round, a column per parameter and measure that occurs.
 
 use super::Report;
+use crate::distinct;
 use crate::experiment::Finding;
 use anyhow::{Context, Result};
 
@@ -11,8 +12,10 @@ const LAST: [&str; 4] = ["wrong", "program", "day", "machine"];
 
 /// The file. A name that is both a parameter and a measure gets two columns.
 pub(super) fn text(report: &Report) -> Result<String> {
-    let parameters = distinct(report.findings.iter().flat_map(|finding| finding.parameters.keys()));
-    let measures = distinct(report.findings.iter().flat_map(|finding| finding.values.iter().map(|(name, _)| name)));
+    let parameters = report.findings.iter().flat_map(|finding| finding.parameters.keys());
+    let parameters = distinct(parameters.map(String::as_str));
+    let measures = report.findings.iter().flat_map(|finding| &finding.values);
+    let measures = distinct(measures.map(|(name, _)| name.as_str()));
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(FIRST.into_iter().chain(parameters.clone()).chain(measures.clone()).chain(LAST))?;
     let machine = report.machine.join("; ");
@@ -36,16 +39,6 @@ pub(super) fn text(report: &Report) -> Result<String> {
 /// Lines of a finding; what is wrong has one.
 fn rounds(finding: &Finding) -> usize {
     finding.values.iter().map(|(_, values)| values.len()).max().unwrap_or(1)
-}
-
-fn distinct<'n>(names: impl Iterator<Item = &'n String>) -> Vec<&'n str> {
-    let mut found: Vec<&str> = Vec::new();
-    for name in names {
-        if !found.contains(&name.as_str()) {
-            found.push(name);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A plot as data: what is drawn, not how.
 
+use crate::experiment::Finding;
 use crate::statistics::Spread;
 
 /// A figure of the report.
@@ -84,6 +85,14 @@ pub struct Bars {
     pub name: String,
     /// A value per group; `None` where there is none.
     pub values: Vec<Option<Spread>>,
+}
+
+impl Bars {
+    /// A measure of these findings, each of which has a group of its own.
+    pub fn of(name: &str, findings: &[&Finding], measure: &str) -> Self {
+        let values = findings.iter().map(|finding| finding.spread(measure)).collect();
+        Self { name: name.to_owned(), values }
+    }
 }
 
 /// A line.

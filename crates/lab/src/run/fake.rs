@@ -1,6 +1,6 @@
 //! An experiment that measures nothing: for tests of what turns the handle.
 
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject, row};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use anyhow::{Result, bail};
@@ -88,7 +88,7 @@ struct Hand<'i> {
 
 impl Subject for Hand<'_> {
     fn parameters(&self) -> Row {
-        Row::from_iter([("method".to_owned(), self.method.into())])
+        row([("method", self.method.into())])
     }
 
     /// Values depend on the method and the version alone.

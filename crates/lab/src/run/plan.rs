@@ -25,6 +25,14 @@ pub struct PlannedStep<'e> {
     pub key: StepKey,
 }
 
+impl PlannedStep<'_> {
+    /// Names both: `chunk-sizes on photos`.
+    pub fn text(&self) -> String {
+        let StepKey { experiment, data } = &self.key;
+        if data.is_empty() { experiment.clone() } else { format!("{experiment} on {data}") }
+    }
+}
+
 impl<'e> RunPlan<'e> {
     /// Plans what these settings ask for on this data.
     pub fn of(all: &'e [Box<dyn Experiment>], settings: &Settings, inputs: &[InputSummary]) -> Self {

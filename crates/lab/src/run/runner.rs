@@ -127,7 +127,7 @@ fn run_step(
         Ok(subjects) => subjects,
         Err(error) => {
             let reason = format!("{error:#}");
-            watch.says(&format!("{}: could not be run: {reason}", told(step)));
+            watch.says(&format!("{}: could not be run: {reason}", step.text()));
             journal.append(Record::Broken { step: step.key.clone(), reason })?;
             return Ok(Ending::Done);
         }
@@ -138,7 +138,7 @@ fn run_step(
     }
     let skipped = subjects
         .is_empty()
-        .then(|| format!("{}: it has other methods than those asked for: {}", told(step), methods.join(", ")));
+        .then(|| format!("{}: it has other methods than those asked for: {}", step.text(), methods.join(", ")));
     if let Some(line) = &skipped {
         watch.says(line);
     }
@@ -150,13 +150,6 @@ fn run_step(
         journal.append(Record::Done { step: step.key.clone(), skipped })?;
     }
     Ok(Ending::Done)
-}
-
-fn told(step: &PlannedStep) -> String {
-    if step.key.data.is_empty() {
-        return step.key.experiment.clone();
-    }
-    format!("{} on {}", step.key.experiment, step.key.data)
 }
 
 /// The runs of a step.
@@ -172,11 +165,11 @@ impl Turns<'_, '_> {
         let names: BTreeSet<String> =
             self.parameters.iter().map(|row| Value::Object(row.clone()).to_string()).collect();
         if names.len() < self.parameters.len() {
-            bail!("{}: two of its subjects have the same parameters", told(self.step));
+            bail!("{}: two of its subjects have the same parameters", self.step.text());
         }
         for ran in recorded.step(&self.step.key).iter().flat_map(|known| known.runs.values()) {
             if self.parameters.get(ran.subject) != Some(&ran.parameters) {
-                bail!("{}: its subjects are others than before; begin again with --fresh", told(self.step));
+                bail!("{}: its subjects are others than before; begin again with --fresh", self.step.text());
             }
         }
         Ok(())
@@ -213,7 +206,7 @@ impl Turns<'_, '_> {
             is_out[subject] = !matches!(verdict, Verdict::Right(_));
             is_complete &= !matches!(verdict, Verdict::Failed(_));
             if let Verdict::Wrong(reason) | Verdict::Failed(reason) = &verdict {
-                watch.says(&format!("{}: {}: {reason}", told(self.step), row_text(parameters)));
+                watch.says(&format!("{}: {}: {reason}", self.step.text(), row_text(parameters)));
             }
             let (step, parameters) = (self.step.key.clone(), parameters.clone());
             journal.append(Record::Ran(Ran { step, subject, round, parameters, verdict }))?;

@@ -1,10 +1,9 @@
 //! Accuracy of the estimated resemblance against the true one: by method (Odess, Fig. 12), by rate of sampling (Fig.
 //! 13), by number of features (Fig. 14). Three experiments that differ in what is compared.
 
-use super::choice;
 use super::contender::{Contender, NAMES};
 use super::draw::{self, DEVIATION, Drawing, ERROR, Measure};
-use super::estimates::{Estimate, LENGTH, LENGTHS, Pairs, RATE, RATES, summed_up, thinned};
+use super::estimates::{Estimate, LENGTH, Pairs, RATE, summed_up};
 use crate::corpus::modified::Modification;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line};
@@ -75,11 +74,8 @@ impl Experiment for Accuracy {
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for contender in self.contenders(settings)? {
             let contender = Rc::new(contender);
-            for (series, modifications) in self.series(settings) {
-                for modification in modifications {
-                    let (contender, pairs) = (Rc::clone(&contender), Pairs::of(modification, settings));
-                    subjects.push(Box::new(Estimating { contender, series, pairs }));
-                }
+            for pairs in self.pairs(settings) {
+                subjects.push(Box::new(Estimating { contender: Rc::clone(&contender), pairs }));
             }
         }
         Ok(subjects)
@@ -99,7 +95,7 @@ impl Experiment for Accuracy {
 
 impl Accuracy {
     fn contenders(&self, settings: &Settings) -> Result<Vec<Contender>> {
-        let wanted = |name: &str| choice::wants(settings, name);
+        let wanted = |name: &str| settings.chooses_method(name);
         match self.0 {
             Compared::Methods => Contender::of(&NAMES, Shape::DEFAULT, wanted),
             Compared::Sampling => {
@@ -117,14 +113,12 @@ impl Accuracy {
         }
     }
 
-    /// Points by the name of their series.
-    fn series(&self, settings: &Settings) -> Vec<(&'static str, Vec<Modification>)> {
+    /// Pairs that are measured on.
+    fn pairs(&self, settings: &Settings) -> Vec<Pairs> {
         if self.0 == Compared::Features {
-            return vec![("mol", vec![Modification { rate: RATE, length: LENGTH }])];
+            return vec![Pairs::of("mol", Modification { rate: RATE, length: LENGTH }, settings)];
         }
-        let lengths = thinned(&LENGTHS, settings).into_iter().map(|length| Modification { rate: RATE, length });
-        let rates = thinned(&RATES, settings).into_iter().map(|rate| Modification { rate, length: LENGTH });
-        vec![("mol", lengths.collect()), ("mor", rates.collect())]
+        Pairs::of_both(settings)
     }
 
     fn redraws(&self) -> &'static str {
@@ -139,16 +133,13 @@ impl Accuracy {
 /// One contender on pairs modified alike.
 struct Estimating {
     contender: Rc<Contender>,
-    series: &'static str,
     pairs: Pairs,
 }
 
 impl Subject for Estimating {
     fn parameters(&self) -> Row {
         let mut row = self.contender.row();
-        row.insert("series".into(), self.series.into());
-        row.insert("modified_per_million".into(), per_million(self.pairs.modification.rate).into());
-        row.insert("modified_bytes".into(), self.pairs.modification.length.into());
+        row.extend(self.pairs.row());
         row
     }
 
@@ -158,12 +149,6 @@ impl Subject for Estimating {
         let measures = summed_up(contender.shape().features(), &estimates);
         Ok(Outcome::Right(vec![Sample::of(measures)]))
     }
-}
-
-/// A rate as a parameter, which is a whole number.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Rates lie between 0 and 1.
-pub(super) fn per_million(rate: f64) -> u64 {
-    (rate * 1e6).round() as u64
 }
 
 /// Both errors of both series; of one method by what it samples, or of all.
@@ -184,7 +169,6 @@ fn figures_of_series(findings: &[Finding], method: &str, redraws: &'static str) 
                 title: format!("{of_method}{} by {}", measure.label.to_lowercase(), x),
                 redraws,
                 caption: "Pairs of random chunks of 8 KiB, one of them modified at a rate (MoR) in pieces of a length (MoL); lower is better.",
-                findings: Vec::new(),
             };
             figures.extend(drawing.with_lines(Axis::logarithmic(x), Axis::linear(measure.label), lines));
         }
@@ -213,7 +197,6 @@ fn figures_of_features(findings: &[Finding], redraws: &'static str) -> Vec<Figur
             title: format!("{} by number of features", measure.label),
             redraws,
             caption: "Pairs of random chunks of 8 KiB, MoR 0.0005, MoL 200; lower is better.",
-            findings: Vec::new(),
         };
         drawing.with_lines(Axis::linear("Features"), Axis::linear(measure.label), lines)
     };

@@ -18,11 +18,6 @@ pub(super) fn size(settings: &Settings) -> u32 {
     settings.expected_bytes.first().copied().unwrap_or(USUAL_BYTES)
 }
 
-/// Tells whether this method is asked for.
-pub(super) fn wants(settings: &Settings, method: &str) -> bool {
-    settings.chooses_method(method)
-}
-
 /// `usual`, or less of it with `quick`.
 pub(super) fn quick_or<T>(settings: &Settings, quick: T, usual: T) -> T {
     if settings.quick { quick } else { usual }

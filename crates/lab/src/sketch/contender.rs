@@ -3,7 +3,7 @@
 use super::own::{self, Own};
 use super::versions::{KEY, sizes};
 use super::word_lanes::{self, WordLanes};
-use crate::experiment::Row;
+use crate::experiment::{Row, row};
 use anyhow::Result;
 use siltstone_chunk::{Isa, Lagged};
 use siltstone_similar::sketch::{METHODS, Method, Odess, OdessPlus, Rate, Shape, Sketch, Sketcher, Windows};
@@ -157,12 +157,12 @@ impl Contender {
 
     /// Returns the parameters that distinguish it.
     pub(super) fn row(&self) -> Row {
-        let mut row = Row::new();
-        row.insert("method".into(), self.method.into());
-        row.insert("isa".into(), self.isa_name().into());
-        row.insert("one_in".into(), self.one_in.into());
-        row.insert("features".into(), self.shape().features().into());
-        row.insert("super_features".into(), self.shape().super_features().into());
-        row
+        row([
+            ("method", self.method.into()),
+            ("isa", self.isa_name().into()),
+            ("one_in", self.one_in.into()),
+            ("features", self.shape().features().into()),
+            ("super_features", self.shape().super_features().into()),
+        ])
     }
 }

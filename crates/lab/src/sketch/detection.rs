@@ -36,7 +36,7 @@ impl Experiment for Detection {
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for expected_bytes in choice::sizes(settings, &SIZES) {
             let ground = Ground::of(input, expected_bytes)?;
-            for name in NAMES.into_iter().filter(|name| choice::wants(settings, name)) {
+            for name in NAMES.into_iter().filter(|name| settings.chooses_method(name)) {
                 let oracle = Contender::named(name, Shape::DEFAULT, Isa::SCALAR)?;
                 for choice in [Choice::First, Choice::Best] {
                     let contender = Contender::named(name, Shape::DEFAULT, Isa::best())?;
@@ -55,9 +55,9 @@ impl Experiment for Detection {
                     title: format!("{}, {data}", measure.label),
                     redraws: "Finesse, Table 3; Odess, Figs. 16-21",
                     caption: "12 features, 3 super-features, the first that fits; by size of chunks.",
-                    findings: draw::those(findings, &[("data", &data), ("fit", Choice::First.name())]),
                 };
-                figures.extend(drawing.bars(measure, &draw::size_name, &draw::method_name));
+                let found = draw::those(findings, &[("data", &data), ("fit", Choice::First.name())]);
+                figures.extend(drawing.bars(&found, measure, &draw::size_name, &draw::method_name));
             }
             figures.extend(overall(findings, &data));
         }
@@ -79,9 +79,8 @@ fn global(findings: &[Finding]) -> Option<Figure> {
         title: format!("Deduplication and deltas together, by data, chunks of {size}"),
         redraws: "Odess, Fig. 23(c)",
         caption: "Bytes of all versions over bytes stored; 12 features, 3 super-features, the first that fits.",
-        findings: found,
     };
-    drawing.bars(GCR, &|finding| finding.data.clone(), &draw::method_name)
+    drawing.bars(&found, GCR, &|finding| finding.data.clone(), &draw::method_name)
 }
 
 /// Savings against speed: what one chooses between.
@@ -103,7 +102,6 @@ fn overall(findings: &[Finding], data: &str) -> Option<Figure> {
         title: format!("Savings against speed, {data}, chunks of {size}"),
         redraws: "",
         caption: "To the right is faster, upwards saves more; the size of a point is DCE. First or best: which of several bases is taken.",
-        findings: Vec::new(),
     };
     drawing.figure(points.is_empty(), plot(points))
 }

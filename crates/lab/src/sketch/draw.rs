@@ -1,17 +1,17 @@
 //! Findings as plots: which finding is drawn where is said by functions, so that every experiment shows its own.
 
+use crate::distinct;
 use crate::experiment::Finding;
 use crate::report::{Axis, Bars, Figure, Line, Plot};
 
 /// The name of something in a plot.
 pub(super) type Name<'f> = &'f dyn Fn(&Finding) -> String;
 
-/// Findings of a figure, and what is said of it.
-pub(super) struct Drawing<'f> {
+/// Texts of a figure.
+pub(super) struct Drawing {
     pub(super) title: String,
     pub(super) redraws: &'static str,
     pub(super) caption: &'static str,
-    pub(super) findings: Vec<&'f Finding>,
 }
 
 /// Measure that is drawn, and the label of its axis.
@@ -31,26 +31,32 @@ pub(super) const ERROR: Measure = Measure { name: "error_mean", label: "Average 
 pub(super) const DEVIATION: Measure =
     Measure { name: "error_deviation", label: "Standard deviation of the estimating error" };
 
-impl Drawing<'_> {
+impl Drawing {
     /// Groups of bars; nothing if no finding has the measure.
-    pub(super) fn bars(self, measure: Measure, group: Name, series: Name) -> Option<Figure> {
-        let found: Vec<&Finding> =
-            self.findings.iter().copied().filter(|one| one.median(measure.name).is_some()).collect();
-        let groups = distinct(&found, group);
+    pub(super) fn bars(self, findings: &[&Finding], measure: Measure, group: Name, series: Name) -> Option<Figure> {
+        let found: Vec<&Finding> = findings.iter().copied().filter(|one| one.median(measure.name).is_some()).collect();
+        let groups = distinct(found.iter().map(|one| group(one)));
         let bar = |name: &String| {
             let of_group = |wanted: &String| {
                 found.iter().find(|one| group(one) == *wanted && series(one) == *name)?.spread(measure.name)
             };
             Bars { name: name.clone(), values: groups.iter().map(of_group).collect() }
         };
-        let series: Vec<Bars> = distinct(&found, series).iter().map(bar).collect();
+        let series: Vec<Bars> = distinct(found.iter().map(|one| series(one))).iter().map(bar).collect();
         let is_empty = series.is_empty();
         self.figure(is_empty, Plot::Bars { y: Axis::linear(measure.label), groups, series })
     }
 
     /// A line for each name, from the medians of the measure; nothing if no finding has it.
-    pub(super) fn lines(self, measure: Measure, x: Axis, at: &dyn Fn(&Finding) -> f64, series: Name) -> Option<Figure> {
-        let series = lines(&self.findings, measure.name, at, series);
+    pub(super) fn lines(
+        self,
+        findings: &[&Finding],
+        measure: Measure,
+        x: Axis,
+        at: &dyn Fn(&Finding) -> f64,
+        series: Name,
+    ) -> Option<Figure> {
+        let series = lines(findings, measure.name, at, series);
         self.with_lines(x, Axis::linear(measure.label), series)
     }
 
@@ -61,7 +67,7 @@ impl Drawing<'_> {
 
     /// This plot, unless it is empty.
     pub(super) fn figure(self, is_empty: bool, plot: Plot) -> Option<Figure> {
-        let Self { title, redraws, caption, .. } = self;
+        let Self { title, redraws, caption } = self;
         (!is_empty).then(|| Figure { title, redraws: redraws.into(), caption: caption.into(), plot })
     }
 }
@@ -75,24 +81,13 @@ pub(super) fn lines(findings: &[&Finding], measure: &str, at: &dyn Fn(&Finding) 
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
         Line { name, is_theory: false, points }
     };
-    distinct(findings, series).into_iter().map(line).filter(|line| !line.points.is_empty()).collect()
-}
-
-/// All names, in the order of the findings.
-pub(super) fn distinct(findings: &[&Finding], name: Name) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for finding in findings {
-        let name = name(finding);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    let names = distinct(findings.iter().map(|one| series(one)));
+    names.into_iter().map(line).filter(|line| !line.points.is_empty()).collect()
 }
 
 /// Names of the data, in the order of the findings.
 pub(super) fn data_names(findings: &[Finding]) -> Vec<String> {
-    distinct(&findings.iter().collect::<Vec<_>>(), &|finding| finding.data.clone())
+    distinct(findings.iter().map(|finding| finding.data.clone()))
 }
 
 /// The findings for which all these parameters are as said.
@@ -142,18 +137,16 @@ pub(super) fn sampled_name(finding: &Finding) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Row;
+    use crate::experiment::row;
 
     fn finding(method: &str, one_in: u64, value: Option<f64>) -> Finding {
-        let mut parameters = Row::new();
-        parameters.insert("method".into(), method.into());
-        parameters.insert("one_in".into(), one_in.into());
+        let parameters = row([("method", method.into()), ("one_in", one_in.into())]);
         let values = value.map(|value| ("dcr".to_owned(), vec![value])).into_iter().collect();
         Finding { experiment: "e".into(), data: "d".into(), parameters, values, wrong: None }
     }
 
-    fn drawing(findings: &[Finding]) -> Drawing<'_> {
-        Drawing { title: "t".into(), redraws: "", caption: "", findings: findings.iter().collect() }
+    fn drawing() -> Drawing {
+        Drawing { title: "t".into(), redraws: "", caption: "" }
     }
 
     #[test]
@@ -164,19 +157,21 @@ mod tests {
             finding("b", 64, Some(3.0)),
             finding("c", 9, None),
         ];
-        let figure = drawing(&findings).bars(DCR, &|one| one.parameter("one_in"), &method_name).unwrap();
+        let findings: Vec<&Finding> = findings.iter().collect();
+        let figure = drawing().bars(&findings, DCR, &|one| one.parameter("one_in"), &method_name).unwrap();
         let Plot::Bars { groups, series, .. } = figure.plot else { panic!() };
         assert_eq!(groups, ["32", "64"]);
         let medians = |bars: &Bars| bars.values.iter().map(|value| value.map(|value| value.median)).collect::<Vec<_>>();
         assert_eq!(series.iter().map(medians).collect::<Vec<_>>(), [[Some(1.0), Some(2.0)], [None, Some(3.0)]]);
-        assert!(drawing(&findings).bars(SPEED, &method_name, &method_name).is_none());
+        assert!(drawing().bars(&findings, SPEED, &method_name, &method_name).is_none());
     }
 
     #[test]
     fn lines_go_to_the_right() {
         let findings = [finding("a", 64, Some(2.0)), finding("a", 32, Some(1.0)), finding("b", 1, None)];
+        let found: Vec<&Finding> = findings.iter().collect();
         let at = |finding: &Finding| number(finding, "one_in");
-        let figure = drawing(&findings).lines(DCR, Axis::linear("x"), &at, &method_name).unwrap();
+        let figure = drawing().lines(&found, DCR, Axis::linear("x"), &at, &method_name).unwrap();
         let Plot::Lines { series, .. } = figure.plot else { panic!() };
         assert_eq!(series.len(), 1);
         assert_eq!(series[0].points, [(32.0, 1.0), (64.0, 2.0)]);

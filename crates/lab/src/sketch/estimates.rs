@@ -8,6 +8,7 @@
 use super::contender::Contender;
 use super::parallel::in_parallel;
 use crate::corpus::modified::{Modification, Pair};
+use crate::experiment::{Row, row};
 use crate::settings::Settings;
 use crate::table::as_float;
 
@@ -15,11 +16,11 @@ use crate::table::as_float;
 pub(super) const CHUNK_BYTES: usize = 8 << 10;
 
 /// `MoL` of the first series, at [`RATE`].
-pub(super) const LENGTHS: [usize; 7] = [10, 50, 100, 200, 400, 800, 1600];
+const LENGTHS: [usize; 7] = [10, 50, 100, 200, 400, 800, 1600];
 /// `MoR` of the first series.
 pub(super) const RATE: f64 = 0.0005;
 /// `MoR` of the second series, at [`LENGTH`].
-pub(super) const RATES: [f64; 6] = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.004];
+const RATES: [f64; 6] = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.004];
 /// `MoL` of the second series.
 pub(super) const LENGTH: usize = 200;
 
@@ -29,15 +30,33 @@ const PAIRS_QUICK: usize = 300;
 /// Pairs modified alike.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pairs {
-    pub(super) modification: Modification,
+    /// Name of the series they are of: `mol` differ in the length of modifications, `mor` in the rate.
+    series: &'static str,
+    modification: Modification,
     count: usize,
     seed: u64,
 }
 
 impl Pairs {
     /// As many as the settings let be made.
-    pub(super) fn of(modification: Modification, settings: &Settings) -> Self {
-        Self { modification, count: if settings.quick { PAIRS_QUICK } else { PAIRS }, seed: settings.seed }
+    pub(super) fn of(series: &'static str, modification: Modification, settings: &Settings) -> Self {
+        Self { series, modification, count: if settings.quick { PAIRS_QUICK } else { PAIRS }, seed: settings.seed }
+    }
+
+    /// Those of both series.
+    pub(super) fn of_both(settings: &Settings) -> Vec<Self> {
+        let lengths = thinned(&LENGTHS, settings).map(|length| ("mol", Modification { rate: RATE, length }));
+        let rates = thinned(&RATES, settings).map(|rate| ("mor", Modification { rate, length: LENGTH }));
+        lengths.chain(rates).map(|(series, modification)| Self::of(series, modification, settings)).collect()
+    }
+
+    /// Returns the parameters that distinguish them.
+    pub(super) fn row(&self) -> Row {
+        row([
+            ("series", self.series.into()),
+            ("modified_per_million", per_million(self.modification.rate).into()),
+            ("modified_bytes", self.modification.length.into()),
+        ])
     }
 
     /// `work` of each of them, in order; they are made one by one, and none is kept.
@@ -52,9 +71,15 @@ pub(super) fn pair(modification: Modification, seed: u64, number: usize) -> Pair
 }
 
 /// Returns fewer of the points, so that a quick run is quick.
-pub(super) fn thinned<T: Copy>(points: &[T], settings: &Settings) -> Vec<T> {
+fn thinned<T: Copy>(points: &[T], settings: &Settings) -> impl Iterator<Item = T> {
     let step = if settings.quick { 2 } else { 1 };
-    points.iter().skip(step - 1).step_by(step).copied().collect()
+    points.iter().skip(step - 1).step_by(step).copied()
+}
+
+/// A rate as a parameter, which is a whole number.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Rates lie between 0 and 1.
+fn per_million(rate: f64) -> u64 {
+    (rate * 1e6).round() as u64
 }
 
 /// Estimate of a method for one pair.
@@ -153,7 +178,7 @@ mod tests {
     #[test]
     fn the_papers_order_shows_on_few_pairs() {
         let settings = Settings { quick: true, ..Settings::default() };
-        let pairs = Pairs { count: 60, ..Pairs::of(Modification { rate: RATE, length: LENGTH }, &settings) };
+        let pairs = Pairs { count: 60, ..Pairs::of("mol", Modification { rate: RATE, length: LENGTH }, &settings) };
         let error = |name: &str| {
             let contender = Contender::named(name, Shape::DEFAULT, Isa::best()).unwrap();
             let estimates = pairs.each(|pair| Estimate::of(&contender, pair));

@@ -40,7 +40,7 @@ impl Experiment for Features {
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
         for (features, super_features) in shapes {
             let shape = Shape::new(*features, *super_features)?;
-            for name in names.iter().filter(|name| choice::wants(settings, name)) {
+            for name in names.iter().filter(|name| settings.chooses_method(name)) {
                 let oracle = Contender::named(name, shape, Isa::SCALAR)?;
                 let contender = Contender::named(name, shape, Isa::best())?;
                 subjects.push(Box::new(Study::new(&ground, contender, &oracle, settings)));
@@ -55,9 +55,8 @@ impl Experiment for Features {
                 title: format!("{} by number of features, {data}", measure.label),
                 redraws: "",
                 caption: "Features / super-features; the first that fits. The papers take 12 / 3.",
-                findings: draw::those(findings, &[("data", data)]),
             }
-            .bars(measure, &shape_name, &draw::method_name)
+            .bars(&draw::those(findings, &[("data", data)]), measure, &shape_name, &draw::method_name)
         };
         let data = draw::data_names(findings);
         data.iter().flat_map(|data| [SPEED, DCR, DCE].map(|measure| figure(data, measure))).flatten().collect()

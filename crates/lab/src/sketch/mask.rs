@@ -8,6 +8,7 @@ use super::draw::{self, DCE, DCR, Drawing, Measure, SER};
 use super::ground::Ground;
 use super::own;
 use super::study::Study;
+use crate::distinct;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
@@ -42,7 +43,7 @@ impl Experiment for Masks {
         for expected_bytes in choice::sizes(settings, &SIZES) {
             let ground = Ground::of(input, expected_bytes)?;
             let mut add = |name: &str, contender: Contender, oracle: &Contender| {
-                if choice::wants(settings, contender.method()) {
+                if settings.chooses_method(contender.method()) {
                     subjects.push(Box::new(Study::new(&ground, contender, oracle, settings).with("mask", name)));
                 }
             };
@@ -59,17 +60,16 @@ impl Experiment for Masks {
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
-        let all: Vec<&Finding> = findings.iter().collect();
         let figure = |size: &str, measure: Measure| {
+            let found: Vec<&Finding> = findings.iter().filter(|one| draw::size_name(one) == size).collect();
             Drawing {
                 title: format!("{} by what is sampled, chunks of {size}", measure.label),
                 redraws: "Odess, Fig. 6",
                 caption: "Odess at 1/128 by four masks (low, middle, high, scattered), Odess+ by its boundary at 1/128, the chunker's own samples at 1/256.",
-                findings: all.iter().copied().filter(|one| draw::size_name(one) == size).collect(),
             }
-            .bars(measure, &|finding| finding.data.clone(), &|finding| finding.parameter("mask"))
+            .bars(&found, measure, &|finding| finding.data.clone(), &|finding| finding.parameter("mask"))
         };
-        let sizes = draw::distinct(&all, &draw::size_name);
+        let sizes = distinct(findings.iter().map(draw::size_name));
         sizes.iter().flat_map(|size| [DCE, SER, DCR].map(|measure| figure(size, measure))).flatten().collect()
     }
 }

@@ -1,10 +1,8 @@
 //! Similarity of the pairs of chunks that estimates are measured on, by rate and length of their modifications
 //! (Odess, Fig. 11).
 
-use super::accuracy::per_million;
 use super::draw::{self, Drawing};
-use super::estimates::{LENGTH, LENGTHS, Pairs, RATE, RATES, mean, thinned};
-use crate::corpus::modified::Modification;
+use super::estimates::{Pairs, mean};
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line};
 use crate::settings::Settings;
@@ -33,13 +31,8 @@ impl Experiment for Similarity {
     }
 
     fn subjects<'i>(&self, _: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
-        let lengths =
-            thinned(&LENGTHS, settings).into_iter().map(|length| ("mol", Modification { rate: RATE, length }));
-        let rates = thinned(&RATES, settings).into_iter().map(|rate| ("mor", Modification { rate, length: LENGTH }));
-        let subject = |(series, modification)| -> Box<dyn Subject> {
-            Box::new(Distribution { series, pairs: Pairs::of(modification, settings) })
-        };
-        Ok(lengths.chain(rates).map(subject).collect())
+        let subject = |pairs| -> Box<dyn Subject> { Box::new(Distribution(pairs)) };
+        Ok(Pairs::of_both(settings).into_iter().map(subject).collect())
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -53,7 +46,6 @@ impl Experiment for Similarity {
                     title: format!("Similarity of modified pairs, by {what} of modifications"),
                     redraws: "Odess, Fig. 11",
                     caption: "Share of pairs that are at most so similar.",
-                    findings: Vec::new(),
                 }
                 .with_lines(
                     Axis::linear("Similarity"),
@@ -66,22 +58,15 @@ impl Experiment for Similarity {
 }
 
 /// Pairs modified alike.
-struct Distribution {
-    series: &'static str,
-    pairs: Pairs,
-}
+struct Distribution(Pairs);
 
 impl Subject for Distribution {
     fn parameters(&self) -> Row {
-        let mut row = Row::new();
-        row.insert("series".into(), self.series.into());
-        row.insert("modified_per_million".into(), per_million(self.pairs.modification.rate).into());
-        row.insert("modified_bytes".into(), self.pairs.modification.length.into());
-        row
+        self.0.row()
     }
 
     fn run(&mut self) -> Result<Outcome> {
-        let found = self.pairs.each(|pair| pair.resemblance(WINDOW_BYTES));
+        let found = self.0.each(|pair| pair.resemblance(WINDOW_BYTES));
         let average = mean(found.iter().copied());
         let deviation = mean(found.iter().map(|one| (one - average).powi(2))).sqrt();
         let mut sample = Sample::of([("similarity_mean", average), ("similarity_deviation", deviation)]);

@@ -35,7 +35,7 @@ impl Experiment for Sampling {
             let plus = |isa| Contender::odess_plus(rate, Shape::DEFAULT, isa);
             let odess = || Contender::odess(rate, Shape::DEFAULT);
             for (contender, oracle) in [(odess(), odess()), (plus(Isa::best()), plus(Isa::SCALAR))] {
-                if choice::wants(settings, contender.method()) {
+                if settings.chooses_method(contender.method()) {
                     subjects.push(Box::new(Study::new(&ground, contender, &oracle, settings)));
                 }
             }
@@ -49,9 +49,9 @@ impl Experiment for Sampling {
                 title: format!("{} by rate of sampling, {data}", measure.label),
                 redraws: "Odess, Fig. 22",
                 caption: "One window in so many is sampled; 12 features, 3 super-features, the first that fits.",
-                findings: draw::those(findings, &[("data", data)]),
             }
             .lines(
+                &draw::those(findings, &[("data", data)]),
                 measure,
                 Axis::logarithmic("Windows to a sample"),
                 &|finding| draw::number(finding, "one_in"),

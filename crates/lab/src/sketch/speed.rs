@@ -11,7 +11,7 @@ use super::own;
 use super::timed::{self, Amount, Digest, Timed};
 use super::versions::{KEY, sizes};
 use super::word_lanes;
-use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Subject};
+use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Subject, row};
 use crate::isas;
 use crate::memory;
 use crate::report::Figure;
@@ -68,10 +68,10 @@ impl Experiment for Speed {
             let chunks = Rc::new(SliceChunks::new(&Lagged::new(sizes, &KEY, Isa::best()), bytes).collect());
             let cut = Cut { bytes, chunks, expected_bytes, sizes };
             forms.push(cut.reading());
-            for name in NAMES_TIMED.into_iter().filter(|name| choice::wants(settings, name)) {
+            for name in NAMES_TIMED.into_iter().filter(|name| settings.chooses_method(name)) {
                 forms.extend(cut.sketching(name, amount)?);
             }
-            if choice::wants(settings, own::NAME) {
+            if settings.chooses_method(own::NAME) {
                 forms.extend(cut.cutting(CUT, cut_alone));
                 forms.extend(cut.cutting(CUT_SAMPLING, cut_sampling));
             }
@@ -81,36 +81,35 @@ impl Experiment for Speed {
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
         let best = fastest_forms(findings);
+        let usual: Vec<&Finding> = best.iter().copied().filter(|one| is_of_usual_size(findings, one)).collect();
         let mut figures = vec![
             Drawing {
                 title: "Speed of sketches in their fastest forms, by data".into(),
                 redraws: "Finesse, Fig. 4; Odess, Fig. 23(a)",
                 caption: "One thread, chunks in memory, 12 features. Reading the memory alone is the bound.",
-                findings: best.iter().copied().filter(|one| is_of_usual_size(findings, one)).collect(),
             }
-            .bars(SPEED, &|finding| finding.data.clone(), &draw::method_name),
+            .bars(&usual, SPEED, &|finding| finding.data.clone(), &draw::method_name),
         ];
         for data in draw::data_names(findings) {
+            let of_data: Vec<&Finding> = best.iter().copied().filter(|one| one.data == data).collect();
+            let is_shown =
+                |one: &&Finding| one.data == data && is_of_usual_size(findings, one) && has_forms(findings, one);
+            let forms: Vec<&Finding> = findings.iter().filter(is_shown).collect();
             figures.push(
                 Drawing {
                     title: format!("Speed of sketches by size of chunks, {data}"),
                     redraws: "",
                     caption: "One thread; the fastest form of each method.",
-                    findings: best.iter().copied().filter(|one| one.data == data).collect(),
                 }
-                .bars(SPEED, &draw::size_name, &draw::method_name),
+                .bars(&of_data, SPEED, &draw::size_name, &draw::method_name),
             );
             figures.push(
                 Drawing {
                     title: format!("Speed of sketches by instruction set, {data}"),
                     redraws: "",
                     caption: "Methods that have forms for vectors; every form finds the same features.",
-                    findings: findings
-                        .iter()
-                        .filter(|one| one.data == data && is_of_usual_size(findings, one) && has_forms(findings, one))
-                        .collect(),
                 }
-                .bars(SPEED, &draw::method_name, &|finding| finding.parameter("isa")),
+                .bars(&forms, SPEED, &draw::method_name, &|finding| finding.parameter("isa")),
             );
         }
         figures.into_iter().flatten().collect()
@@ -138,11 +137,8 @@ impl Experiment for Speed {
 
 impl<'i> Cut<'i> {
     fn form(&self, method: &str, isa: &str, timed: Timed<'i>) -> Form<'i> {
-        let mut parameters = Row::new();
-        parameters.insert("method".into(), method.into());
-        parameters.insert("isa".into(), isa.into());
-        parameters.insert("expected_bytes".into(), self.expected_bytes.into());
-        Form { parameters, timed }
+        let expected = ("expected_bytes", self.expected_bytes.into());
+        Form { parameters: row([("method", method.into()), ("isa", isa.into()), expected]), timed }
     }
 
     /// Work on all of the bytes.

@@ -76,7 +76,7 @@ pub(super) mod tests {
     use super::*;
     use crate::corpus;
     use crate::deterministic::Sequence;
-    use crate::experiment::{Experiment, Finding, Input};
+    use crate::experiment::{Experiment, Finding, Input, testing};
     use std::fs;
     use tempfile::TempDir;
 
@@ -95,16 +95,9 @@ pub(super) mod tests {
     /// Every subject run once: nothing may be wrong, and every column must be filled somewhere.
     pub(in super::super) fn findings(experiment: &dyn Experiment, settings: &Settings) -> Vec<Finding> {
         let (_folder, input) = versions();
-        let mut findings = Vec::new();
-        for mut subject in experiment.subjects(&input, settings).unwrap() {
-            let Outcome::Right(samples) = subject.run().unwrap() else { panic!("{:?}", subject.parameters()) };
-            for sample in samples {
-                let mut parameters = subject.parameters();
-                parameters.extend(sample.at);
-                let values = sample.values.into_iter().map(|(name, value)| (name, vec![value])).collect();
-                let data = input.name().to_owned();
-                findings.push(Finding { experiment: experiment.name().into(), data, parameters, values, wrong: None });
-            }
+        let findings = testing::findings(experiment, &input, settings);
+        for finding in &findings {
+            assert_eq!(finding.wrong, None, "{:?}", finding.parameters);
         }
         for column in experiment.head().columns() {
             let is_filled =

@@ -52,7 +52,7 @@ impl Experiment for Subchunks {
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let ground = Ground::of(input, choice::size(settings))?;
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
-        for name in NAMES_QUICK.into_iter().filter(|name| choice::wants(settings, name)) {
+        for name in NAMES_QUICK.into_iter().filter(|name| settings.chooses_method(name)) {
             let detected = Rc::new(Detected {
                 ground: Rc::clone(&ground),
                 contender: Contender::named(name, Shape::DEFAULT, Isa::best())?,
@@ -70,16 +70,12 @@ impl Experiment for Subchunks {
         let parts = PARTS_OF_PAPER.to_string();
         let found = draw::those(findings, &[("method", super::contender::REFERENCE), ("subchunks", &parts)]);
         let groups: Vec<String> = found.iter().map(|finding| finding.data.clone()).collect();
-        let bars = |measure: Measure| Bars {
-            name: measure.label.into(),
-            values: found.iter().map(|finding| finding.spread(measure.name)).collect(),
-        };
+        let bars = |measure: Measure| Bars::of(measure.label, &found, measure.name);
         let series = [EQUAL_PARTS, EQUAL_FEATURES, NOT_DUPLICATES, OF_CHANGED].map(bars).into();
         let drawing = Drawing {
             title: "Parts of similar chunks that are the same, or have the same feature, at the same place".into(),
             redraws: "Finesse, Table 1",
             caption: "Pairs detected by N-Transform, each chunk in 12 equal parts.",
-            findings: Vec::new(),
         };
         let plot = Plot::Bars { y: Axis::linear("Percent of parts"), groups, series };
         drawing.figure(found.is_empty(), plot).into_iter().collect()

@@ -16,6 +16,7 @@ use super::estimates::{CHUNK_BYTES, LENGTH, binomial, matches, mean, pair};
 use super::parallel::in_parallel;
 use crate::corpus::modified::Modification;
 use crate::deterministic::Sequence;
+use crate::distinct;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::{Axis, Figure, Line};
 use crate::settings::Settings;
@@ -72,8 +73,7 @@ impl Experiment for Theory {
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
-        let all: Vec<&Finding> = findings.iter().collect();
-        let percents = draw::distinct(&all, &|finding| finding.parameter("similarity_percent"));
+        let percents = distinct(findings.iter().map(|finding| finding.parameter("similarity_percent")));
         percents.into_iter().filter_map(|percent| figure(findings, &percent)).collect()
     }
 }
@@ -85,7 +85,7 @@ fn contenders(settings: &Settings) -> Result<Vec<(Contender, Option<Rate>)>> {
         all.push((Contender::odess(rate, Shape::DEFAULT), Some(rate)));
         all.push((Contender::odess_plus(rate, Shape::DEFAULT, Isa::best()), Some(rate)));
     }
-    all.retain(|(contender, _)| choice::wants(settings, contender.method()));
+    all.retain(|(contender, _)| settings.chooses_method(contender.method()));
     Ok(all)
 }
 
@@ -208,7 +208,6 @@ fn figure(findings: &[Finding], percent: &str) -> Option<Figure> {
         title: format!("Estimated similarity of pairs that are {percent} % similar"),
         redraws: "Odess, Fig. 7",
         caption: "Share of pairs whose estimate, matching features of 12, is at most so great; chunks of 8 KiB. Dashed: theory.",
-        findings: Vec::new(),
     }
     .with_lines(Axis::linear("Estimated similarity"), Axis::linear("Share of pairs"), lines)
 }

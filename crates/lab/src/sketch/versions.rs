@@ -1,11 +1,12 @@
 //! Versions of something as a backup sees them: cut by the default chunker, each chunk that is not known yet numbered
 //! as new. That is what is sketched and encoded.
 
+use super::own::Own;
 use super::parallel::in_parallel;
 use crate::data::Data;
 use anyhow::Result;
 use siltstone_chunk::{ALGORITHMS, DEFAULT_NAME, Fingerprinter, Isa, Lagged, Sizes, SliceChunks};
-use siltstone_similar::sketch::{SampleSketch, Shape, Sketch};
+use siltstone_similar::sketch::{Shape, Sketch, Sketcher};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -39,18 +40,11 @@ pub enum Known {
     AllBefore,
 }
 
-/// A chunk that was new when it came.
-#[derive(Clone, Debug)]
-pub struct Chunk {
-    /// Where it lies.
-    pub at: Range<usize>,
-}
-
 /// The versions, cut and deduplicated.
 pub struct Versions<'d> {
     bytes: &'d [u8],
-    /// All that were ever new; a chunk's number is its place here.
-    pub chunks: Vec<Chunk>,
+    /// Where each chunk lies that was ever new; a chunk's number is its place here.
+    pub chunks: Vec<Range<usize>>,
     /// Numbers of each version's chunks.
     pub recipes: Vec<Vec<usize>>,
     /// Numbers that are new in each version.
@@ -95,7 +89,7 @@ impl<'d> Versions<'d> {
             begin = at.end;
             let number = *held.entry(fingerprint).or_insert_with(|| {
                 before.get(&fingerprint).copied().unwrap_or_else(|| {
-                    self.chunks.push(Chunk { at });
+                    self.chunks.push(at);
                     self.chunks.len() - 1
                 })
             });
@@ -108,7 +102,7 @@ impl<'d> Versions<'d> {
 
     /// The bytes of a chunk.
     pub fn bytes(&self, number: usize) -> &'d [u8] {
-        &self.bytes[self.chunks[number].at.clone()]
+        &self.bytes[self.chunks[number].clone()]
     }
 
     /// New chunks of one version after another in runs of about so many bytes.
@@ -135,18 +129,13 @@ impl<'d> Versions<'d> {
 
     /// Bytes of all that was new.
     pub fn unique_bytes(&self) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.at.len() as u64).sum()
+        self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
     }
 
     /// Siltstone's own sketch of every chunk.
     pub fn sketches(&self) -> Vec<Option<Sketch>> {
-        let empty = SampleSketch::new(Shape::DEFAULT);
-        let sketch = |number| {
-            let mut sketch = empty.clone();
-            self.chunker.samples(self.bytes(number), |sample| sketch.add(sample.hash));
-            sketch.finish()
-        };
-        in_parallel(self.chunks.len(), sketch)
+        let own = Own::new(self.chunker.clone(), Shape::DEFAULT, Isa::best());
+        in_parallel(self.chunks.len(), |number| own.sketch(self.bytes(number)))
     }
 }
 

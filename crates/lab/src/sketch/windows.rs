@@ -14,6 +14,7 @@ use super::draw::{DCE, DCR, Drawing, Measure, SCR, SPEED};
 use super::ground::Ground;
 use super::study::Study;
 use super::word_lanes;
+use crate::distinct;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Rounds, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
@@ -41,13 +42,12 @@ impl Experiment for NumberOfWindows {
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
         let mut subjects: Vec<Box<dyn Subject + 'i>> = Vec::new();
-        let wants = |name| choice::wants(settings, name);
+        let wants = |name| settings.chooses_method(name);
         if !wants("odess-plus") && !wants(word_lanes::NAME) {
             return Ok(subjects);
         }
         let ground = Ground::of(input, choice::size(settings))?;
-        let mut isas = vec![Isa::SCALAR, Isa::best()];
-        isas.dedup();
+        let isas = distinct([Isa::SCALAR, Isa::best()]);
         let ours = isas.into_iter().flat_map(|isa| WINDOWS.map(|windows| (windows, Some(isa))));
         let of_paper = WINDOWS.map(|windows| (windows, None));
         for ((windows, count), isa) in ours.chain(of_paper) {
@@ -61,14 +61,14 @@ impl Experiment for NumberOfWindows {
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
+        let all: Vec<&Finding> = findings.iter().collect();
         let figure = |measure: Measure| {
             Drawing {
                 title: format!("{} by number of windows", measure.label),
                 redraws: "Odess, Table 3",
                 caption: "Odess+ at 1/128 with two, four and eight windows; 12 features, 3 super-features, the first that fits.",
-                findings: findings.iter().collect(),
             }
-            .bars(measure, &|finding| finding.data.clone(), &form_name)
+            .bars(&all, measure, &|finding| finding.data.clone(), &form_name)
         };
         [SPEED, DCR, DCE, SCR].into_iter().filter_map(figure).collect()
     }

@@ -9,6 +9,7 @@ use super::placing::RUN_BYTES_MAX;
 use super::prefetch;
 use super::recipe::Item;
 use super::stored::{Restored, Store, Upkeep, necessary};
+use crate::table::as_float;
 use anyhow::{Context, Result};
 use siltstone_similar::delta::{ChunkDelta, CopyInsert};
 use siltstone_store::container::ContainerKind;
@@ -85,9 +86,10 @@ impl Store {
         let (mut rewritten, mut swept) = (Vec::new(), Vec::new());
         for (container, record) in &self.containers {
             let dead = record.members.iter().filter(|number| !live.contains(number)).count();
+            let share = as_float(dead as u64) / as_float(record.members.len().max(1) as u64);
             upkeep.containers += 1;
             match dead {
-                _ if share(dead, record.members.len()) <= liveness_threshold => upkeep.untouched += 1,
+                _ if share <= liveness_threshold => upkeep.untouched += 1,
                 _ if dead == record.members.len() => swept.push(*container),
                 _ => rewritten.push(*container),
             }
@@ -124,9 +126,4 @@ impl Store {
         }
         Ok(())
     }
-}
-
-#[allow(clippy::cast_precision_loss)]
-fn share(part: usize, whole: usize) -> f64 {
-    part as f64 / whole.max(1) as f64
 }

@@ -1,17 +1,16 @@
 //! How unevenly bases lie in containers (MeGA, ATC 2022, section 3.2). A selector of deltas lives on this: it pays
 //! where containers with few bases are many, and hold few of all bases.
 
-use super::history::number;
+use super::figures::histories;
+use super::history::percent;
 use super::method::Method;
 use super::on_history::OnHistory;
-use super::scale::Scale;
+use super::scale::Sizes;
 use super::stored::BasesOfContainer;
-use super::versions::Versions;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
 use anyhow::Result;
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Numbers of bases below which a container is counted; in a container of the paper's size, [`PER_BYTES`]. Of others
@@ -37,13 +36,10 @@ impl Experiment for Bases {
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
-        let versions = Versions::of(input.corpus(), settings)?;
-        let scale = Scale::of(versions.mean_bytes(), settings);
-        Ok(OnHistory::subjects([Method::Greedy], (&versions, scale), settings, measure))
+        OnHistory::subjects([Method::Greedy], Sizes::Paper, (input, settings), measure)
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
-        let histories: BTreeSet<&str> = findings.iter().map(|finding| finding.data.as_str()).collect();
         let figure = |data: &str| {
             let line = |name: &str, measure: &str| {
                 let of_data = findings.iter().filter(|finding| finding.data == data);
@@ -64,7 +60,7 @@ impl Experiment for Bases {
                 },
             }
         };
-        histories.into_iter().map(figure).collect()
+        histories(findings).into_iter().map(figure).collect()
     }
 }
 
@@ -86,12 +82,12 @@ fn measure(of: &OnHistory, folder: &Path) -> Result<Outcome> {
 /// none.
 fn sparse_percent(bases_by_container: &[BasesOfContainer], fewer_than: u32) -> [f64; 2] {
     let is_sparse = |one: &&BasesOfContainer| one.bases * PER_BYTES < u64::from(fewer_than) * one.bytes as u64;
-    let percent = |weight: fn(&BasesOfContainer) -> u64| {
-        let all: u64 = bases_by_container.iter().map(weight).sum();
-        let sparse: u64 = bases_by_container.iter().filter(is_sparse).map(weight).sum();
-        100.0 * number(sparse) / number(all.max(1))
+    let sparse_of = |weight: fn(&BasesOfContainer) -> u64| {
+        let all = bases_by_container.iter().map(weight).sum();
+        let sparse = bases_by_container.iter().filter(is_sparse).map(weight).sum();
+        percent(sparse, all)
     };
-    [percent(|_| 1), percent(|one| one.bases)]
+    [sparse_of(|_| 1), sparse_of(|one| one.bases)]
 }
 
 #[cfg(test)]

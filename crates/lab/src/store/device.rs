@@ -9,7 +9,8 @@
 //! `trace` holds it against the disk of this machine.
 
 use super::cache::Reads;
-use super::history::{mb, number};
+use super::history::mb;
+use crate::table::as_float;
 
 /// A device.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -29,7 +30,7 @@ pub(super) const OBJECT_STORE: Device = Device { access_seconds: 0.05, mb_per_s:
 impl Device {
     /// Seconds for so many accesses that move so many bytes.
     pub(super) fn seconds(self, accesses: u64, bytes: u64) -> f64 {
-        number(accesses) * self.access_seconds + mb(bytes) / self.mb_per_s
+        as_float(accesses) * self.access_seconds + mb(bytes) / self.mb_per_s
     }
 
     /// Seconds for these reads.

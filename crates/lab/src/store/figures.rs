@@ -4,6 +4,7 @@ use super::maintenance::Retention;
 use crate::experiment::Finding;
 use crate::report::{Axis, Bars, Figure, Line, Plot, Point};
 use crate::statistics::Spread;
+use crate::table::as_float;
 use std::collections::BTreeSet;
 
 /// An overall view is of the last versions (section 5.5).
@@ -190,7 +191,8 @@ struct Series<'f> {
     points: Vec<&'f Finding>,
 }
 
-fn histories(findings: &[Finding]) -> BTreeSet<&str> {
+/// Names of the histories, in alphabetical order.
+pub(super) fn histories(findings: &[Finding]) -> BTreeSet<&str> {
     findings.iter().map(|finding| finding.data.as_str()).collect()
 }
 
@@ -225,10 +227,9 @@ fn version(finding: &Finding) -> u64 {
     finding.parameters.get("version").and_then(serde_json::Value::as_u64).unwrap_or_default()
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn per_version(y: Axis, measure: &str, series: &[Series<'_>]) -> Plot {
     let line = |series: &Series<'_>| {
-        let point = |finding: &&Finding| Some((version(finding) as f64, finding.median(measure)?));
+        let point = |finding: &&Finding| Some((as_float(version(finding)), finding.median(measure)?));
         let points: Vec<_> = series.points.iter().filter_map(point).collect();
         (!points.is_empty()).then(|| Line { name: series.name.clone(), is_theory: false, points })
     };
@@ -236,7 +237,7 @@ fn per_version(y: Axis, measure: &str, series: &[Series<'_>]) -> Plot {
 }
 
 fn ratios(data: &str, all: &[Series<'_>]) -> Figure {
-    let ratio = |series: &Series<'_>| series.points.last().and_then(|last| last.spread("deduplication_ratio"));
+    let ratio = |series: &Series<'_>| last(series, "deduplication_ratio");
     Figure {
         title: format!("Deduplication ratio: {data}"),
         redraws: "MeGA, Fig. 15".into(),
@@ -272,9 +273,8 @@ fn overview(data: &str, all: &[Series<'_>]) -> Figure {
     }
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn mean_of_last(series: &Series<'_>, measure: &str) -> Option<f64> {
     let values: Vec<f64> =
         series.points.iter().rev().take(LAST_VERSIONS).filter_map(|one| one.median(measure)).collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / as_float(values.len() as u64))
 }

@@ -7,12 +7,13 @@ use super::device::{Device, HARD_DISK, OBJECT_STORE};
 use super::figures;
 use super::method::Method;
 use super::on_history::OnHistory;
-use super::scale::{Scale, Sizes};
+use super::scale::Sizes;
 use super::stored::{BackedUp, Held, Restored, Upkeep};
-use super::versions::{Digest, Versions, leave_page_cache};
+use super::versions::{Digest, leave_page_cache};
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
+use crate::table::as_float;
 use anyhow::Result;
 use std::fs;
 use std::path::Path;
@@ -38,13 +39,22 @@ pub(super) struct History {
     pub(super) sizes: Sizes,
 }
 
+impl History {
+    fn methods(&self) -> Vec<Method> {
+        match self.sizes {
+            Sizes::Paper => Method::all(),
+            Sizes::Siltstone => Method::alike(),
+        }
+    }
+}
+
 impl Experiment for History {
     fn head(&self) -> Head {
-        match self.sizes {
-            Sizes::Paper => Head {
-                name: "store-history",
-                title: "What a history of versions costs to back up, to keep and to restore, by method",
-                reproduces: &[
+        let (name, title, reproduces): (_, _, &[&str]) = match self.sizes {
+            Sizes::Paper => (
+                "store-history",
+                "What a history of versions costs to back up, to keep and to restore, by method",
+                &[
                     "MeGA (ATC 2022), Figure 1",
                     "MeGA (ATC 2022), Figure 4",
                     "MeGA (ATC 2022), Figure 11",
@@ -54,30 +64,26 @@ impl Experiment for History {
                     "MeGA (ATC 2022), Figure 15",
                     "MeGA (ATC 2022), Figure 16",
                 ],
-                needs: Needs::Versions,
-                methods: Method::names(&Method::all()),
-                rounds: Rounds::OneFor(ROUNDS_PER_HISTORY),
-                columns: COLUMNS,
-            },
-            Sizes::Siltstone => Head {
-                name: "store-alike",
-                title: "The same where all methods have containers, caches and syncs as Siltstone has them",
-                reproduces: &[],
-                needs: Needs::Versions,
-                methods: Method::names(&Method::alike()),
-                rounds: Rounds::OneFor(ROUNDS_PER_HISTORY),
-                columns: COLUMNS,
-            },
+            ),
+            Sizes::Siltstone => (
+                "store-alike",
+                "The same where all methods have containers, caches and syncs as Siltstone has them",
+                &[],
+            ),
+        };
+        Head {
+            name,
+            title,
+            reproduces,
+            needs: Needs::Versions,
+            methods: Method::names(&self.methods()),
+            rounds: Rounds::OneFor(ROUNDS_PER_HISTORY),
+            columns: COLUMNS,
         }
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
-        let versions = Versions::of(input.corpus(), settings)?;
-        let (scale, methods) = match self.sizes {
-            Sizes::Paper => (Scale::of(versions.mean_bytes(), settings), Method::all()),
-            Sizes::Siltstone => (Scale::of_siltstone(settings), Method::alike()),
-        };
-        Ok(OnHistory::subjects(methods, (&versions, scale), settings, measure))
+        OnHistory::subjects(self.methods(), self.sizes, (input, settings), measure)
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -174,25 +180,25 @@ fn sample(of: &OnHistory, version: usize, stored: &Stored, restored: Restored) -
         ("backup_mb_per_s", mb(bytes) / backed_up.seconds),
         ("backup_disk_seconds", backing_up(HARD_DISK)),
         ("backup_object_seconds", backing_up(OBJECT_STORE)),
-        ("backup_syncs", number(syncs[0])),
-        ("base_containers_read", number(backed_up.bases.containers)),
+        ("backup_syncs", as_float(syncs[0])),
+        ("base_containers_read", as_float(backed_up.bases.containers)),
         ("base_read_mb", mb(backed_up.bases.bytes)),
         ("backup_written_mb", mb(written)),
-        ("deltas", number(backed_up.deltas)),
+        ("deltas", as_float(backed_up.deltas)),
         ("settle_seconds", settled.seconds),
         ("settle_written_mb", mb(settled.written_bytes)),
-        ("settle_syncs", number(syncs[1])),
+        ("settle_syncs", as_float(syncs[1])),
         ("restore_mb_per_s", mb(bytes) / restored.seconds),
         ("restore_disk_seconds", HARD_DISK.reading(&restored.reads)),
         ("restore_object_seconds", OBJECT_STORE.reading(&restored.reads)),
-        ("containers_involved", number(restored.reads.involved)),
-        ("containers_read", number(restored.reads.containers)),
+        ("containers_involved", as_float(restored.reads.involved)),
+        ("containers_read", as_float(restored.reads.containers)),
         ("restore_read_mb", mb(restored.reads.bytes)),
         ("prewritten_mb", mb(restored.prewritten_bytes)),
         ("deduplication_ratio", mb(*logical_bytes) / mb(held.bytes)),
         ("stored_mb", mb(held.bytes)),
         ("metadata_mb", mb(held.metadata_bytes)),
-        ("containers", number(held.containers)),
+        ("containers", as_float(held.containers)),
     ]);
     let mut and = |name: &str, value: f64| sample.values.push((name.to_owned(), value));
     if !matches!(of.method, Method::Silt(..)) {
@@ -203,24 +209,18 @@ fn sample(of: &OnHistory, version: usize, stored: &Stored, restored: Restored) -
         and("written_percent", percent(written, written + backed_up.bases.bytes));
         and("needed_percent", percent(needed_bytes, bytes));
         and("base_read_seconds", backed_up.bases.seconds);
-        and("container_kib", number(of.scale.container_bytes >> 10));
-        and("cache_mib", number(of.scale.cache_bytes as u64) / number(1 << 20));
+        and("container_kib", as_float(of.scale.container_bytes >> 10));
+        and("cache_mib", as_float(of.scale.cache_bytes as u64) / as_float(1 << 20));
     }
     sample.at("version", version)
 }
 
-/// A count as a measure.
-#[allow(clippy::cast_precision_loss)]
-pub(super) fn number(count: u64) -> f64 {
-    count as f64
-}
-
 /// A part as a percentage of all; 0 of nothing.
-fn percent(part: u64, all: u64) -> f64 {
-    100.0 * number(part) / number(all.max(1))
+pub(super) fn percent(part: u64, all: u64) -> f64 {
+    100.0 * as_float(part) / as_float(all.max(1))
 }
 
 /// Bytes in MB.
 pub(super) fn mb(bytes: u64) -> f64 {
-    number(bytes) / 1e6
+    as_float(bytes) / 1e6
 }

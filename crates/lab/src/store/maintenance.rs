@@ -4,7 +4,7 @@
 //! little of that is garbage enough it takes no time at all. So what is compared is the sum up to a version.
 
 use super::figures;
-use super::history::{mb, number};
+use super::history::mb;
 use super::method::{Kept, Method};
 use super::parallel::on_cpus;
 use super::scale::Scale;
@@ -13,6 +13,7 @@ use super::versions::{Digest, Versions, leave_page_cache};
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Row, Sample, Subject};
 use crate::report::Figure;
 use crate::settings::Settings;
+use crate::table::as_float;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::fs;
@@ -150,8 +151,8 @@ impl Run {
             }
             total_seconds += settled.seconds + forgotten.seconds;
             let mut sample = sample(version, &kept, settled, forgotten, total_seconds)?;
-            sample.values.push(("syncs".into(), number(kept.syncs() - syncs_before)));
-            sample.values.push(("retained".into(), number(digests.len() as u64)));
+            sample.values.push(("syncs".into(), as_float(kept.syncs() - syncs_before)));
+            sample.values.push(("retained".into(), as_float(digests.len() as u64)));
             samples.push(sample);
         }
         let digests = digests.iter().map(|(version, digest)| (*version, digest));
@@ -173,8 +174,8 @@ fn sample(version: usize, kept: &Kept, settled: Upkeep, forgotten: Upkeep, total
         ("forget_seconds", forgotten.seconds),
         ("read_mb", mb(settled.read_bytes + forgotten.read_bytes)),
         ("written_mb", mb(settled.written_bytes + forgotten.written_bytes)),
-        ("containers", number(settled.containers + forgotten.containers)),
-        ("containers_untouched", number(settled.untouched + forgotten.untouched)),
+        ("containers", as_float(settled.containers + forgotten.containers)),
+        ("containers_untouched", as_float(settled.untouched + forgotten.untouched)),
         ("stored_mb", mb(held.bytes)),
         ("metadata_mb", mb(held.metadata_bytes)),
     ]);

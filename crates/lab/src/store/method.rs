@@ -9,11 +9,11 @@ use super::parallel::can_limit;
 use super::scale::{Scale, SyncCounts};
 use super::stored::{BackedUp, Held, Restored, Store, Upkeep, Way};
 use super::versions::Digest;
-use crate::experiment::Row;
+use crate::distinct;
+use crate::experiment::{Row, row};
 use crate::settings::Settings;
 use anyhow::{Result, bail};
 use siltstone_engine::delta::Deltas;
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -57,23 +57,24 @@ impl Method {
         all.extend(LEVELS.map(Self::Fgd));
         all.extend([Self::Cld(LEVEL_MEDIAN), Self::Mfd]);
         all.extend(THRESHOLDS.map(Self::Mega));
-        all.extend(POLICIES.map(|(name, deltas)| Self::Silt(name, deltas)));
+        all.extend(Self::own());
         all
     }
 
     /// Those that are compared with the same sizes as Siltstone's: of each paper's method the median.
     pub(super) fn alike() -> Vec<Self> {
-        let mut all = vec![Self::Greedy, Self::Fgd(LEVEL_MEDIAN), Self::Cld(LEVEL_MEDIAN), Self::Mfd];
-        all.push(Self::Mega(THRESHOLD_MEDIAN));
-        all.extend(POLICIES.map(|(name, deltas)| Self::Silt(name, deltas)));
-        all
+        let (fgd, cld, mega) = (Self::Fgd(LEVEL_MEDIAN), Self::Cld(LEVEL_MEDIAN), Self::Mega(THRESHOLD_MEDIAN));
+        [Self::Greedy, fgd, cld, Self::Mfd, mega].into_iter().chain(Self::own()).collect()
     }
 
     /// Those that are compared in what keeping a store in order costs.
     pub(super) fn kept_in_order() -> Vec<Self> {
-        let mut all = vec![Self::Fgd(LEVEL_MEDIAN), Self::Mega(THRESHOLD_MEDIAN)];
-        all.extend(POLICIES.map(|(name, deltas)| Self::Silt(name, deltas)));
-        all
+        [Self::Fgd(LEVEL_MEDIAN), Self::Mega(THRESHOLD_MEDIAN)].into_iter().chain(Self::own()).collect()
+    }
+
+    /// Siltstone with each of its policies.
+    fn own() -> [Self; POLICIES.len()] {
+        POLICIES.map(|(name, deltas)| Self::Silt(name, deltas))
     }
 
     /// Its name, as settings and tables have it.
@@ -97,10 +98,7 @@ impl Method {
 
     /// The names by which settings choose among these.
     pub(super) fn names(of: &[Self]) -> Vec<&'static str> {
-        let mut names: Vec<&str> = of.iter().flat_map(|method| [method.name(), method.own_name()]).collect();
-        let mut seen = BTreeSet::new();
-        names.retain(|name| seen.insert(*name));
-        names
+        distinct(of.iter().flat_map(|method| [method.name(), method.own_name()]))
     }
 
     /// Tells whether the settings ask for it, and it can obey them: Siltstone's engine takes all CPUs it sees, where
@@ -118,7 +116,7 @@ impl Method {
             Self::Mega(threshold) => threshold.into(),
             Self::Silt(policy, _) => policy.into(),
         };
-        Row::from_iter([("method".to_owned(), self.name().into()), ("parameter".to_owned(), parameter)])
+        row([("method", self.name().into()), ("parameter", parameter)])
     }
 
     /// An empty store of this method in a folder.
@@ -199,8 +197,7 @@ impl Kept {
     /// The store of one of the papers' methods.
     pub(super) fn store(&self) -> Option<&Store> {
         match self {
-            Self::Arrival(store) => Some(store),
-            Self::Lifecycle(lifecycles) => Some(&lifecycles.store),
+            Self::Arrival(store) | Self::Lifecycle(Lifecycles { store, .. }) => Some(store),
             Self::Siltstone(_) => None,
         }
     }
@@ -239,8 +236,7 @@ impl Kept {
     /// Returns the count of its syncs so far.
     pub(super) fn syncs(&self) -> u64 {
         match self {
-            Self::Arrival(store) => store.disk.syncs(),
-            Self::Lifecycle(lifecycles) => lifecycles.store.disk.syncs(),
+            Self::Arrival(store) | Self::Lifecycle(Lifecycles { store, .. }) => store.disk.syncs(),
             Self::Siltstone(engine) => engine.syncs(),
         }
     }
@@ -277,8 +273,7 @@ impl Kept {
     /// Returns what it takes on disk.
     pub(super) fn held(&self) -> Result<Held> {
         match self {
-            Self::Arrival(store) => store.held(),
-            Self::Lifecycle(lifecycles) => lifecycles.store.held(),
+            Self::Arrival(store) | Self::Lifecycle(Lifecycles { store, .. }) => store.held(),
             Self::Siltstone(engine) => engine.held(),
         }
     }

@@ -2,9 +2,9 @@
 
 use super::method::{Kept, Method};
 use super::parallel::on_cpus;
-use super::scale::Scale;
+use super::scale::{Scale, Sizes};
 use super::versions::Versions;
-use crate::experiment::{Outcome, Row, Subject};
+use crate::experiment::{Input, Outcome, Row, Subject};
 use crate::settings::Settings;
 use anyhow::Result;
 use std::fs;
@@ -22,16 +22,24 @@ pub(super) struct OnHistory {
 }
 
 impl OnHistory {
-    /// One subject for each of these methods that the settings ask for.
+    /// One subject for each of these methods that the settings ask for, with parts of these sizes.
+    ///
+    /// # Errors
+    /// Those of [`Versions::of`].
     pub(super) fn subjects<'i>(
         methods: impl IntoIterator<Item = Method>,
-        (versions, scale): (&Versions, Scale),
-        settings: &Settings,
+        sizes: Sizes,
+        (input, settings): (&Input, &Settings),
         measure: Measure,
-    ) -> Vec<Box<dyn Subject + 'i>> {
+    ) -> Result<Vec<Box<dyn Subject + 'i>>> {
+        let versions = Versions::of(input.corpus(), settings)?;
+        let scale = match sizes {
+            Sizes::Paper => Scale::of(versions.mean_bytes(), settings),
+            Sizes::Siltstone => Scale::of_siltstone(settings),
+        };
         let asked = methods.into_iter().filter(|method| method.is_asked_for(settings));
         let subject = |method| Self { method, versions: versions.clone(), scale, measure };
-        asked.map(|method| Box::new(subject(method)) as Box<dyn Subject>).collect()
+        Ok(asked.map(|method| Box::new(subject(method)) as Box<dyn Subject>).collect())
     }
 
     /// Makes a store of this method, in a folder of that name; gives the folder, too.

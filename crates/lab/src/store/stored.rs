@@ -85,16 +85,14 @@ impl Store {
         let fingerprinter = Fingerprinter::best(&keys.fingerprint_key());
         let sketcher = by_name(SKETCHES, Shape::DEFAULT)?;
         let isa = Isa::chosen().map_err(|error| anyhow!("{error}"))?;
-        let index = Index::new(way.reach);
-        let (containers, recipes) = (BTreeMap::new(), BTreeMap::new());
         Ok(Self {
             disk,
             scale,
             way,
-            index,
+            index: Index::new(way.reach),
             chunks: Vec::new(),
-            containers,
-            recipes,
+            containers: BTreeMap::new(),
+            recipes: BTreeMap::new(),
             chunker,
             fingerprinter,
             sketcher,

@@ -15,10 +15,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Expected size of chunks.
+pub(super) const EXPECTED_BYTES: u32 = 4096;
+
 /// Small parts, so that a version has many.
-fn scale() -> Scale {
+pub(super) fn scale() -> Scale {
     Scale {
-        expected_bytes: 4096,
+        expected_bytes: EXPECTED_BYTES,
         container_bytes: 32 << 10,
         region_bytes: 24 << 10,
         segment_bytes: 160 << 10,

@@ -7,17 +7,17 @@
 
 use super::cache::Reads;
 use super::device::Device;
-use super::history::{mb, number};
+use super::history::mb;
 use super::method::Method;
 use super::on_history::OnHistory;
-use super::scale::Scale;
+use super::scale::Sizes;
 use super::uncached::read_file;
-use super::versions::Versions;
 use crate::deterministic::Sequence;
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::{Axis, Bars, Figure, Plot};
 use crate::settings::Settings;
 use crate::statistics::Spread;
+use crate::table::as_float;
 use anyhow::{Context, Result};
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -50,9 +50,7 @@ impl Experiment for Trace {
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
-        let versions = Versions::of(input.corpus(), settings)?;
-        let scale = Scale::of(versions.mean_bytes(), settings);
-        Ok(OnHistory::subjects(methods(), (&versions, scale), settings, measure))
+        OnHistory::subjects(methods(), Sizes::Paper, (input, settings), measure)
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -60,10 +58,7 @@ impl Experiment for Trace {
             format!("{}{}: {}", finding.parameter("method"), finding.parameter("parameter"), finding.data)
         };
         let right: Vec<&Finding> = findings.iter().filter(|finding| finding.wrong.is_none()).collect();
-        let bars = |name: &str, measure: &str| Bars {
-            name: name.into(),
-            values: right.iter().map(|finding| finding.spread(measure)).collect(),
-        };
+        let bars = |name: &str, measure: &str| Bars::of(name, &right, measure);
         vec![Figure {
             title: "Seconds of the reads of a restore on this machine's disk".into(),
             redraws: String::new(),
@@ -106,7 +101,7 @@ fn measure(of: &OnHistory, folder: &Path) -> Result<Outcome> {
     let sample = Sample::of([
         ("access_us", Spread::of(access).median),
         ("transfer_mb_per_s", Spread::of(transfer).median),
-        ("containers_read", number(reads.containers)),
+        ("containers_read", as_float(reads.containers)),
         ("restore_read_mb", mb(reads.bytes)),
         ("modelled_seconds", modelled),
         ("measured_seconds", Spread::of(seconds).median),

@@ -6,17 +6,18 @@
 //! the records of the rest (module `incremental`). Finding out what changed is not timed. Versions lie in memory, so
 //! what an incremental backup saves of reading them from a disk comes on top of what is measured.
 
-use super::history::{ROUNDS_PER_HISTORY, mb, number};
+use super::history::{ROUNDS_PER_HISTORY, mb};
 use super::incremental::{Changes, Inventory};
 use super::method::{Kept, Method, THRESHOLD_MEDIAN};
 use super::on_history::OnHistory;
 use super::recipe::Item;
-use super::scale::Scale;
+use super::scale::Sizes;
 use super::stored::BackedUp;
-use super::versions::{Digest, Versions, leave_page_cache};
+use super::versions::{Digest, leave_page_cache};
 use crate::experiment::{Experiment, Finding, Head, Input, Needs, Outcome, Rounds, Sample, Subject};
 use crate::report::{Axis, Figure, Line, Plot};
 use crate::settings::Settings;
+use crate::table::as_float;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -45,9 +46,7 @@ impl Experiment for VirtualFull {
     }
 
     fn subjects<'i>(&self, input: &'i Input, settings: &'i Settings) -> Result<Vec<Box<dyn Subject + 'i>>> {
-        let versions = Versions::of(input.corpus(), settings)?;
-        let scale = Scale::of(versions.mean_bytes(), settings);
-        Ok(OnHistory::subjects(METHODS, (&versions, scale), settings, measure))
+        OnHistory::subjects(METHODS, Sizes::Paper, (input, settings), measure)
     }
 
     fn figures(&self, findings: &[Finding]) -> Vec<Figure> {
@@ -162,7 +161,7 @@ fn measure(of: &OnHistory, folder: &Path) -> Result<Outcome> {
         };
         let mut sample = sample(&changes, &by_full, &by_virtual, logical_bytes);
         let different = different(&full.recipe(version)?, &virtual_full.recipe(version)?);
-        sample.values.push(("records_different".into(), number(different)));
+        sample.values.push(("records_different".into(), as_float(different)));
         samples.push(sample.at("version", version));
     }
     let restored = folder.join("restored");

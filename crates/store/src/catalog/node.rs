@@ -10,7 +10,7 @@
 use super::{
     Entry, EntryPath,
     fields::{Inherited, put_fields, read_fields},
-    path::{compare_paths, shared_bytes},
+    path::shared_bytes,
     wire::{Fault, WireReader, put_bytes, put_difference, put_number},
 };
 use crate::ids::ChunkNumber;
@@ -254,7 +254,7 @@ fn read_path(reader: &mut WireReader<'_>, before: &mut Vec<u8>, paths_bytes: &mu
         return Err("its paths exceed the size all paths of a node can have");
     }
     let path = [head, suffix].concat();
-    if compare_paths(before, &path) != Ordering::Less {
+    if EntryPath::compare_bytes(before, &path) != Ordering::Less {
         return Err("its paths are not in order");
     }
     before.truncate(shared);

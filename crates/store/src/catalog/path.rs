@@ -85,7 +85,9 @@ impl EntryPath {
 
     /// Compares the bytes of two paths as the paths are compared, without a look at whether they are any.
     pub fn compare_bytes(left: &[u8], right: &[u8]) -> Ordering {
-        compare_paths(left, right)
+        let shared = shared_bytes(left, right);
+        let rank = |byte: Option<&u8>| byte.map(|&byte| if byte == b'/' { 0 } else { byte });
+        rank(left.get(shared)).cmp(&rank(right.get(shared)))
     }
 
     /// Returns the fault that makes these bytes no path, if there is one.
@@ -128,13 +130,6 @@ impl PathFault {
     }
 }
 
-/// Compares the bytes of two paths in catalog order.
-pub(super) fn compare_paths(left: &[u8], right: &[u8]) -> Ordering {
-    let shared = shared_bytes(left, right);
-    let rank = |byte: Option<&u8>| byte.map(|&byte| if byte == b'/' { 0 } else { byte });
-    rank(left.get(shared)).cmp(&rank(right.get(shared)))
-}
-
 /// Counts the leading bytes that two byte strings have in common.
 pub(super) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
@@ -142,7 +137,7 @@ pub(super) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
 
 impl Ord for EntryPath {
     fn cmp(&self, other: &Self) -> Ordering {
-        compare_paths(&self.0, &other.0)
+        Self::compare_bytes(&self.0, &other.0)
     }
 }
 

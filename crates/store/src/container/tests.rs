@@ -8,21 +8,11 @@ use super::*;
 use crate::ids::{Fingerprint, RepositoryId};
 use crate::region::{ChunkEntry, Codec, EncodedRegion, RegionDecoder, RegionEncoder, ZSTD_LEVEL_DEFAULT, split_region};
 use crate::secrets::{MasterKey, RepositoryKeys};
+use crate::testing::{keys, noise};
 use proptest::prelude::*;
 
 const SERIES: SeriesId = SeriesId([7; 16]);
 const ID: ContainerId = ContainerId { lease: 3, serial: 5 };
-
-fn keys() -> RepositoryKeys {
-    RepositoryKeys::derive(&MasterKey::from_bytes([1; 32]), RepositoryId([2; 16]))
-}
-
-/// Bytes that zstd can make nothing of, the same for the same seed.
-fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut noise = vec![0; bytes];
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut noise);
-    noise
-}
 
 /// A region of chunks with these numbers and contents.
 fn region(chunks: &[(u64, Vec<u8>)]) -> EncodedRegion {

@@ -5,8 +5,8 @@ use super::*;
 use crate::catalog::wire::mix;
 use crate::container::ContainerKind;
 use crate::error::StoreError;
-use crate::ids::{ChunkRun, ContainerId, PartId};
-use crate::secrets::Epoch;
+use crate::ids::PartId;
+use crate::testing::container;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
@@ -28,19 +28,13 @@ fn add_container(manifest: &mut Manifest, serial: u32) {
     let first = manifest.next_data;
     manifest.next_data = ChunkNumber(first.0 + 1000);
     manifest.containers.push(ContainerRecord {
-        id: ContainerId { lease: 1, serial },
-        kind: ContainerKind::Data,
-        epoch: Epoch::FIRST,
-        mode: crate::sealed::KeyMode::Derived,
         salt: *blake3::hash(&serial.to_le_bytes()).as_bytes(),
         object_bytes: 1 << 24,
         index_offset: (1 << 24) - (1 << 15) - u64::from(serial % 997),
         index_sealed_bytes: 20_000,
-        held: 1000,
         has_deltas: serial.is_multiple_of(3),
-        level: 0,
-        chunks: vec![ChunkRun { first, count: 1000 }],
         run_bytes: vec![16_000_000],
+        ..container(serial, ContainerKind::Data, first.0, 1000)
     });
 }
 

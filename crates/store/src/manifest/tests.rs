@@ -1,7 +1,7 @@
 use super::*;
 use crate::container::ContainerKind;
 use crate::error::StoreError;
-use crate::ids::{ChunkRun, ContainerId};
+use crate::testing::container;
 use proptest::prelude::*;
 
 const SERIES: SeriesId = SeriesId([7; 16]);
@@ -30,24 +30,6 @@ fn snapshot(serial: u8) -> Snapshot {
         },
         partial: false,
         deleted: None,
-    }
-}
-
-fn container(serial: u32, kind: ContainerKind, first: u64, count: u64) -> ContainerRecord {
-    ContainerRecord {
-        id: ContainerId { lease: 1, serial },
-        kind,
-        epoch: crate::secrets::Epoch::FIRST,
-        mode: crate::sealed::KeyMode::Derived,
-        salt: [serial.to_le_bytes()[0]; 32],
-        object_bytes: 1 << 20,
-        index_offset: 1 << 19,
-        index_sealed_bytes: 1 << 17,
-        held: count,
-        has_deltas: false,
-        level: 0,
-        chunks: vec![ChunkRun { first: ChunkNumber(first), count }],
-        run_bytes: vec![count.saturating_mul(1000)],
     }
 }
 

@@ -5,10 +5,10 @@
 use super::*;
 use crate::container::{CONTAINER_BYTES_MAX, ContainerBuilder, SealedContainer};
 use crate::header::HEADER_BYTES;
-use crate::ids::{ChunkNumber, RepositoryId};
+use crate::ids::ChunkNumber;
 use crate::region::{ChunkEntry, EncodedRegion, RegionEncoder, ZSTD_LEVEL_DEFAULT};
-use crate::secrets::MasterKey;
 use crate::storage::{Damage, SimulatedDisk, Storage};
+use crate::testing::{keys, noise};
 use proptest::prelude::*;
 use reed_solomon_simd::engine::DefaultEngine;
 use reed_solomon_simd::rate::{HighRateEncoder, RateEncoder};
@@ -17,17 +17,6 @@ use std::collections::BTreeSet;
 const SERIES: SeriesId = SeriesId([7; 16]);
 const ID: ContainerId = ContainerId { lease: 3, serial: 5 };
 const NAME: ObjectName = ObjectName::Parity(SERIES, ID);
-
-fn keys() -> RepositoryKeys {
-    RepositoryKeys::derive(&MasterKey::from_bytes([1; 32]), RepositoryId([2; 16]))
-}
-
-/// Bytes without any pattern, the same for the same seed.
-fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut noise = vec![0; bytes];
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut noise);
-    noise
-}
 
 fn protected(container: &[u8], percent: u8) -> Vec<u8> {
     protect(&keys(), SERIES, ID, container, percent).unwrap().unwrap()

@@ -317,28 +317,8 @@ impl SeriesWriter<'_> {
 #[allow(clippy::expect_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::container::{ContainerKind, ContainerRecord};
-    use crate::ids::{ChunkNumber, ChunkRun, ContainerId};
-    use crate::sealed::KeyMode;
-    use crate::secrets::Epoch;
-
-    fn container(serial: u32, first: u64, count: u64) -> ContainerRecord {
-        ContainerRecord {
-            id: ContainerId { lease: 1, serial },
-            kind: ContainerKind::Data,
-            epoch: Epoch::FIRST,
-            mode: KeyMode::Derived,
-            salt: [0; 32],
-            object_bytes: 1 << 20,
-            index_offset: 1 << 19,
-            index_sealed_bytes: 1 << 17,
-            held: count,
-            has_deltas: false,
-            level: 0,
-            chunks: vec![ChunkRun { first: ChunkNumber(first), count }],
-            run_bytes: vec![1000],
-        }
-    }
+    use crate::container::ContainerKind::Data;
+    use crate::testing::container;
 
     fn numbers(numbers: &[u64]) -> RoaringTreemap {
         numbers.iter().copied().collect()
@@ -348,7 +328,7 @@ mod tests {
     fn lender(lent: &[u64], unclaimed: &[u64]) -> Manifest {
         let mut manifest = Manifest::new(SeriesId([1; 16]), "lender");
         manifest.lends = true;
-        manifest.containers = vec![container(1, 10, 1), container(2, 20, 2)];
+        manifest.containers = vec![container(1, Data, 10, 1), container(2, Data, 20, 2)];
         (manifest.lent, manifest.unclaimed) = (numbers(lent), numbers(unclaimed));
         manifest
     }
@@ -361,7 +341,7 @@ mod tests {
     fn a_container_that_went_by_mistake_goes_on_answering_for_what_is_lent() {
         let before = lender(&[20], &[]);
         let mut next = before.clone();
-        next.containers = vec![container(1, 10, 1), container(3, 21, 1)];
+        next.containers = vec![container(1, Data, 10, 1), container(3, Data, 21, 1)];
         let commits = manifests_of_commit::<()>(&before, next.clone(), |_| panic!("nothing goes")).expect("manifests");
         let [last] = &commits[..] else { panic!("{commits:?}") };
         assert_eq!(held(last), numbers(&[10, 20, 21]));

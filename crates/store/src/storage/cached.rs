@@ -241,8 +241,4 @@ impl Storage for Cached {
     fn below(&self) -> Option<&dyn Storage> {
         Some(&*self.inner)
     }
-
-    fn location(&self) -> String {
-        self.inner.location()
-    }
 }

@@ -156,8 +156,4 @@ impl<S: Storage> Storage for Guarded<S> {
     fn below(&self) -> Option<&dyn Storage> {
         Some(&self.storage)
     }
-
-    fn location(&self) -> String {
-        self.storage.location()
-    }
 }

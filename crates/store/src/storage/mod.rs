@@ -194,7 +194,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     }
 
     /// Returns the place of the storage, for messages: a path or an address.
-    fn location(&self) -> String;
+    fn location(&self) -> String {
+        self.below().map_or_else(String::new, Storage::location)
+    }
 
     /// The folder of this machine that holds the objects, by its canonical path, if there is one: nothing else is to be
     /// written there.

@@ -485,8 +485,4 @@ impl Storage for Prefetch {
     fn below(&self) -> Option<&dyn Storage> {
         Some(&*self.inner)
     }
-
-    fn location(&self) -> String {
-        self.inner.location()
-    }
 }

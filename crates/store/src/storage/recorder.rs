@@ -281,8 +281,4 @@ impl<S: Storage> Storage for Recorder<S> {
     fn below(&self) -> Option<&dyn Storage> {
         Some(&self.inner)
     }
-
-    fn location(&self) -> String {
-        self.inner.location()
-    }
 }

@@ -147,8 +147,4 @@ impl<S: Storage> Storage for Traced<S> {
     fn below(&self) -> Option<&dyn Storage> {
         Some(&self.inner)
     }
-
-    fn location(&self) -> String {
-        self.inner.location()
-    }
 }

@@ -1,9 +1,7 @@
 //! Commits to a place that falls silent at any moment: what is acknowledged stands, what is refused does not, and where
 //! nobody can tell, the error says so. The next writer goes on from what is there.
 
-use siltstone_store::config::ChunkerSettings;
-use siltstone_store::keys::{Argon2Cost, KeyLabel};
-use siltstone_store::manifest::LeaseHolder;
+use crate::common::{self, holder, open};
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{LeaseRequest, SeriesWriter, newest_manifest};
 use siltstone_store::storage::{Call, Guarded, Listing, Outcome, SimulatedRemote, Storage, StorageError};
@@ -12,7 +10,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const PASSWORD: &[u8] = b"password";
 /// Next chunk number that the commit sets.
 const NEXT: ChunkNumber = ChunkNumber(77);
 
@@ -35,23 +32,19 @@ fn falls_silent(place: &SimulatedRemote, left: &Arc<AtomicU64>) -> Guarded<Simul
 
 fn init() -> SimulatedRemote {
     let place = SimulatedRemote::new();
-    let chunker = ChunkerSettings { name: "gear-nc2".into(), min_bytes: 8192, average_bytes: 16384, max_bytes: 65536 };
-    let label = KeyLabel { created: Time::default(), host: "host".into(), user: "user".into() };
-    Repository::init(Arc::new(place.clone()), PASSWORD, &label, Argon2Cost::TEST, chunker).expect("a repository");
+    common::init(Arc::new(place.clone()));
     place
 }
 
 fn acquire(repository: &Repository) -> Result<SeriesWriter<'_>, StoreError> {
-    let boot = "machine/boot/space".into();
-    let holder = LeaseHolder { host: "host".into(), user: "user".into(), pid: 1, boot, started_ticks: 1 };
-    let request = LeaseRequest { take_over: true, ..LeaseRequest::new("series", holder, "backup") };
+    let request = LeaseRequest { take_over: true, ..LeaseRequest::new("series", holder(1), "backup") };
     SeriesWriter::acquire(repository, &request)
 }
 
 /// Commits over a place that falls silent after so many requests of the commit.
 fn commit(place: &SimulatedRemote, requests: u64) -> Result<(), StoreError> {
     let left = Arc::new(AtomicU64::new(u64::MAX));
-    let repository = Repository::open(Arc::new(falls_silent(place, &left)), PASSWORD).expect("it opens");
+    let repository = open(Arc::new(falls_silent(place, &left)));
     let mut writer = acquire(&repository)?;
     let mut next = writer.manifest().clone();
     next.next_data = NEXT;
@@ -61,7 +54,7 @@ fn commit(place: &SimulatedRemote, requests: u64) -> Result<(), StoreError> {
 
 /// Reads the next chunk number of the series, which tells whether the commit was done.
 fn next_data(place: &SimulatedRemote) -> ChunkNumber {
-    let repository = Repository::open(Arc::new(place.clone()), PASSWORD).expect("it opens");
+    let repository = open(Arc::new(place.clone()));
     let found = newest_manifest(&repository, repository.keys().series_id("series")).expect("it reads");
     found.expect("a manifest").manifest.next_data
 }
@@ -82,7 +75,7 @@ fn a_commit_is_acknowledged_refused_or_said_to_be_unknown() {
             }
             Err(error) => assert!(!is_done, "{requests}: {error}"),
         }
-        let repository = Repository::open(Arc::new(place.clone()), PASSWORD).expect("it opens");
+        let repository = open(Arc::new(place.clone()));
         let mut writer = acquire(&repository).expect("the next writer takes over");
         assert_eq!(writer.manifest().next_data == NEXT, is_done, "it goes on from what is there");
         let mut next = writer.manifest().clone();
@@ -101,7 +94,7 @@ fn a_commit_is_acknowledged_refused_or_said_to_be_unknown() {
 #[test]
 fn a_commit_that_comes_too_late_is_taken_back_with_its_copy() {
     let place = init();
-    let open = || Repository::open(Arc::new(place.clone()), PASSWORD).expect("it opens");
+    let open = || open(Arc::new(place.clone()));
     let (slow, quick) = (open(), open());
     let mut late = acquire(&slow).expect("a lease");
     let number = late.stored().manifest.sequence + 1;
@@ -127,7 +120,7 @@ fn a_commit_that_comes_too_late_is_taken_back_with_its_copy() {
 #[test]
 fn a_commit_whose_number_is_another_one_s_by_its_copy_is_taken_back() {
     let place = init();
-    let open = || Repository::open(Arc::new(place.clone()), PASSWORD).expect("it opens");
+    let open = || open(Arc::new(place.clone()));
     let (slow, quick) = (open(), open());
     let mut late = acquire(&slow).expect("a lease");
     let winner = acquire(&quick).expect("it takes over");

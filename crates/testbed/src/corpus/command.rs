@@ -4,7 +4,7 @@ use super::recipe::Recipe;
 use super::record::{RECORD, Record};
 use crate::install::Missing;
 use crate::table::{self, Table};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -31,9 +31,7 @@ pub struct Options {
 /// If no folder is named or it is there already, or the corpus cannot be made; nothing is left then.
 pub fn run(options: &Options) -> Result<String> {
     let out = options.out.as_ref().context("name the folder to make: --out DIR")?;
-    if out.exists() {
-        bail!("{} is there already: name a folder to be made, or remove it", out.display());
-    }
+    ensure!(!out.exists(), "{} is there already: name a folder to be made, or remove it", out.display());
     let begin = Instant::now();
     let missing = if options.install { Missing::Install } else { Missing::Refuse };
     options.recipe.make(out, missing)?;

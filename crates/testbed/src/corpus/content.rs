@@ -73,18 +73,20 @@ impl Content {
     fn generator(self, mut sequence: Sequence) -> Generator {
         let is_counted = !matches!(self, Self::Packed | Self::LowEntropy);
         let counter = if is_counted { sequence.below(1 << 30) } else { 0 };
-        Generator { content: self, sequence, counter, until_run: 0, vocabulary: &VOCABULARY }
+        Generator { content: self, sequence, counter, until_run: 0 }
     }
 }
 
-/// The words, made once.
-pub(super) static VOCABULARY: LazyLock<Vec<String>> = LazyLock::new(vocabulary);
-
-/// Words of 2 to 12 letters.
-pub(super) fn vocabulary() -> Vec<String> {
+/// Words of 2 to 12 letters, made once.
+static VOCABULARY: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut sequence = Sequence::new(20);
     let letter = |sequence: &mut Sequence| char::from(b"etaoinshrdlucmfw"[sequence.index(16)]);
     (0..8000).map(|_| (0..2 + sequence.below(11)).map(|_| letter(&mut sequence)).collect()).collect()
+});
+
+/// One of the words, some more often.
+pub(super) fn word(sequence: &mut Sequence) -> &'static str {
+    &VOCABULARY[skewed(sequence, VOCABULARY.len())]
 }
 
 struct Generator {
@@ -93,7 +95,6 @@ struct Generator {
     counter: u64,
     /// Bytes before the next run.
     until_run: u64,
-    vocabulary: &'static [String],
 }
 
 impl Generator {
@@ -140,7 +141,7 @@ impl Generator {
     fn append_sentence(&mut self, buffer: &mut Vec<u8>) {
         let begin = buffer.len();
         for _ in 0..5 + self.sequence.below(15) {
-            buffer.extend_from_slice(self.word().as_bytes());
+            buffer.extend_from_slice(word(&mut self.sequence).as_bytes());
             buffer.push(b' ');
         }
         buffer[begin].make_ascii_uppercase();
@@ -153,7 +154,7 @@ impl Generator {
         let seconds = 1_500_000_000 + self.counter;
         let level = LEVELS[skewed(&mut self.sequence, LEVELS.len())];
         let host = skewed(&mut self.sequence, 24);
-        let (first, second, third) = (self.word(), self.word(), self.word());
+        let (first, second, third) = (word(&mut self.sequence), word(&mut self.sequence), word(&mut self.sequence));
         let (bytes, token) = (self.sequence.below(100_000), self.sequence.next() >> 32);
         writeln!(buffer, "{seconds} host-{host:02} {level} {first} {second} {third} bytes={bytes} request={token:08x}")
     }
@@ -166,13 +167,8 @@ impl Generator {
         buffer.extend_from_slice(&[0; 4]);
         buffer.extend_from_slice(&(self.counter * 40 + self.sequence.below(40)).to_le_bytes());
         buffer.extend_from_slice(&(self.sequence.next() >> 24).to_le_bytes());
-        buffer.extend_from_slice(self.word().as_bytes());
+        buffer.extend_from_slice(word(&mut self.sequence).as_bytes());
         buffer.resize(begin + 64, 0);
-    }
-
-    fn word(&mut self) -> &'static str {
-        let words = self.vocabulary;
-        &words[skewed(&mut self.sequence, words.len())]
     }
 }
 

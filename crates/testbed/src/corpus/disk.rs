@@ -18,7 +18,7 @@ use super::draw::{log_normal, share};
 use super::record::{Changes, Version, version_name};
 use super::stop::go_on;
 use crate::deterministic::Sequence;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -67,9 +67,8 @@ impl Disk {
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        if ![self.rewritten_percent, self.filled_percent].iter().all(|percent| (0.0..=100.0).contains(percent)) {
-            bail!("shares are from 0 to 100 percent");
-        }
+        let shares = [self.rewritten_percent, self.filled_percent];
+        ensure!(shares.iter().all(|percent| (0.0..=100.0).contains(percent)), "shares are from 0 to 100 percent");
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! about a third of it is left after compression. Made from fixed seeds: the same versions on every machine with the
 //! same `SQLite`.
 
-use super::content::vocabulary;
+use super::content::word;
 use super::draw::skewed;
 use super::stop::go_on;
 use super::{Amount, Corpora, Corpus, once};
@@ -67,7 +67,7 @@ pub(super) fn corpus(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
         Amount::Memory => MIDDLE,
         Amount::Full => FULL,
     };
-    let kept = corpora.folder()?.join(shape.name);
+    let kept = corpora.folder.join(shape.name);
     once(&kept, |partial| make(partial, &shape, corpora.missing))?;
     let description =
         format!("{} versions of a growing SQLite database of {} rows at first, generated", shape.versions, shape.rows);
@@ -103,9 +103,8 @@ const SCHEMA: &str = "create table if not exists events (id integer primary key,
                       path text, message text, token text, state integer);";
 
 fn import(database: &Path, mut rows: std::ops::Range<u64>, salt: u64) -> Result<()> {
-    let vocabulary = vocabulary();
     program::fed(sqlite(database).arg(SCHEMA).arg(".import --csv /dev/stdin events"), |out| {
-        rows.try_for_each(|id| write_row(out, id, salt, &vocabulary))
+        rows.try_for_each(|id| write_row(out, id, salt))
     })
 }
 
@@ -134,7 +133,7 @@ fn sqlite(database: &Path) -> Command {
     command
 }
 
-fn write_row(out: &mut impl Write, id: u64, salt: u64, vocabulary: &[String]) -> Result<()> {
+fn write_row(out: &mut impl Write, id: u64, salt: u64) -> Result<()> {
     let mut sequence = Sequence::new(id ^ salt);
     let kinds = ["login", "read", "write", "delete", "share", "error"];
     let time = 1_700_000_000 + id * 3 + sequence.below(3);
@@ -142,11 +141,11 @@ fn write_row(out: &mut impl Write, id: u64, salt: u64, vocabulary: &[String]) ->
     let kind = kinds[skewed(&mut sequence, kinds.len())];
     write!(out, "{id},{time},{account},{kind},/")?;
     for _ in 0..3 {
-        write!(out, "{}/", vocabulary[skewed(&mut sequence, vocabulary.len())])?;
+        write!(out, "{}/", word(&mut sequence))?;
     }
     write!(out, ",")?;
     for _ in 0..24 + sequence.below(24) {
-        write!(out, "{} ", vocabulary[skewed(&mut sequence, vocabulary.len())])?;
+        write!(out, "{} ", word(&mut sequence))?;
     }
     writeln!(out, ",{:016x}{:016x},{}", sequence.next(), sequence.next(), sequence.below(4))?;
     Ok(())
@@ -160,7 +159,7 @@ mod tests {
     fn rows_are_the_same_each_time_and_have_eight_fields() {
         let row = |id| {
             let mut out = Vec::new();
-            write_row(&mut out, id, 0, &vocabulary()).unwrap();
+            write_row(&mut out, id, 0).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(row(5), row(5));

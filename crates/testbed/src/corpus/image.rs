@@ -64,7 +64,7 @@ pub(super) fn history(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
             ("image", "image of the root file system of Debian 12 while packages are installed, upgraded and removed")
         }
     };
-    let kept = corpora.folder()?.join(name);
+    let kept = corpora.folder.join(name);
     once(&kept, |partial| match amount {
         Amount::Little => copy_releases(partial, &releases::history(corpora, amount)?).context(NEEDS),
         Amount::Memory | Amount::Full => make(partial, VERSIONS_MAX, corpora.missing),

@@ -45,7 +45,7 @@ pub use stop::stop;
 
 use crate::install::Missing;
 use crate::tree;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,11 +108,6 @@ impl Corpora {
         Self { missing: Missing::Install, ..self }
     }
 
-    fn folder(&self) -> Result<&Path> {
-        fs::create_dir_all(&self.folder)?;
-        Ok(&self.folder)
-    }
-
     /// The corpora that benchmarks and tests use when the user names none; made on first use.
     pub fn standard(&self, amount: Amount) -> Result<Vec<Corpus>> {
         Ok(vec![releases::corpus(self, amount)?, dump::corpus(self, amount)?])
@@ -173,9 +168,8 @@ pub fn given(folder: &Path) -> Result<Corpus> {
         return record.corpus(&folder);
     }
     let versions = tree::entries(&folder)?;
-    if versions.is_empty() {
-        bail!("{} holds no versions: put one file or folder per version into it", folder.display());
-    }
+    let place = folder.display();
+    ensure!(!versions.is_empty(), "{place} holds no versions: put one file or folder per version into it");
     let name = folder.file_name().map_or("data".into(), |name| name.to_string_lossy().into_owned());
     Ok(Corpus { name, description: format!("{} versions given by the user", versions.len()), versions })
 }
@@ -197,10 +191,8 @@ pub fn parse_bytes(text: &str) -> Result<u64> {
         unit => bail!("'{unit}' is no unit of bytes: kB, MB, GB, KiB, MiB or GiB"),
     };
     let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
-    match bytes.filter(|bytes| i64::try_from(*bytes).is_ok()) {
-        Some(bytes) => Ok(bytes),
-        None => bail!("'{text}' is no number of bytes: write it as 4096, 40MB or 64MiB"),
-    }
+    let bytes = bytes.filter(|bytes| i64::try_from(*bytes).is_ok());
+    bytes.with_context(|| format!("'{text}' is no number of bytes: write it as 4096, 40MB or 64MiB"))
 }
 
 /// Makes `folder` by `fill`ing a temporary one beside it, unless it is there already: what is there is always whole.

@@ -24,8 +24,6 @@ pub struct Named {
 enum Source {
     /// Made here, little or full, from a seed.
     Recipe(fn(bool, u64) -> Recipe),
-    /// A corpus kept under a name of its own: other corpora are of its kind.
-    Apart(&'static str, fn(bool, u64) -> Recipe),
     History(History),
     Other(fn(&Corpora, Amount) -> Result<Corpus>),
 }
@@ -45,7 +43,7 @@ pub const KINDS: [Named; 14] = [
     Named {
         name: "long",
         description: "the same over 120 versions, two files in five modified in each: hundreds of deltas a version",
-        source: Source::Apart("long", long),
+        source: Source::Recipe(long),
     },
     Named {
         name: "disk",
@@ -113,22 +111,20 @@ impl Corpora {
             let names: Vec<&str> = KINDS.iter().map(|named| named.name).collect();
             format!("no corpus is called '{name}': there are {}", names.join(", "))
         })?;
-        let corpus =
-            self.from(named.source, amount, seed).with_context(|| format!("the corpus {name} cannot be made"))?;
+        let corpus = self.from(named.source, name, amount, seed);
+        let corpus = corpus.with_context(|| format!("the corpus {name} cannot be made"))?;
         Ok(Corpus { name: name.into(), ..corpus })
     }
 
-    fn from(&self, source: Source, amount: Amount, seed: u64) -> Result<Corpus> {
+    fn from(&self, source: Source, name: &str, amount: Amount, seed: u64) -> Result<Corpus> {
         let is_little = amount == Amount::Little;
-        let (name, recipe) = match source {
-            Source::Recipe(recipe) => (None, recipe(is_little, seed)),
-            Source::Apart(name, recipe) => (Some(name), recipe(is_little, seed)),
+        let recipe = match source {
+            Source::Recipe(recipe) => recipe(is_little, seed),
             Source::History(history) => return self.history(history, amount),
             Source::Other(make) => return make(self, amount),
         };
-        let name = name.unwrap_or(recipe.kind());
         let amount = if is_little { "little" } else { "full" };
-        recipe.make(&self.folder()?.join(format!("{name}-{amount}-seed-{seed}")), self.missing)
+        recipe.make(&self.folder.join(format!("{name}-{amount}-seed-{seed}")), self.missing)
     }
 }
 
@@ -165,7 +161,7 @@ fn stream(is_little: bool, seed: u64) -> Stream {
 }
 
 pub(super) fn postgres_history(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
-    corpora.from(Source::Recipe(postgres), amount, 1)
+    corpora.from(Source::Recipe(postgres), "postgres", amount, 1)
 }
 
 fn postgres(is_little: bool, seed: u64) -> Recipe {

@@ -6,7 +6,7 @@ use super::modified::{Modification, Pair};
 use super::record::{Changes, Version};
 use super::stop::go_on;
 use crate::deterministic::Sequence;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::fs;
 use std::io::Write;
@@ -39,12 +39,9 @@ pub struct Pairs {
 
 impl Pairs {
     pub(super) fn check(&self) -> Result<()> {
-        if !(0.0..=1.0).contains(&self.rate) {
-            bail!("--rate is a probability: from 0 to 1");
-        }
-        if !(1..=CHUNK_BYTES_MAX).contains(&self.chunk_bytes) || !(1..=CHUNK_BYTES_MAX).contains(&self.length) {
-            bail!("chunks and modifications are from 1 byte to {} MiB", CHUNK_BYTES_MAX >> 20);
-        }
+        ensure!((0.0..=1.0).contains(&self.rate), "--rate is a probability: from 0 to 1");
+        let are_bounded = [self.chunk_bytes, self.length].iter().all(|bytes| (1..=CHUNK_BYTES_MAX).contains(bytes));
+        ensure!(are_bounded, "chunks and modifications are from 1 byte to {} MiB", CHUNK_BYTES_MAX >> 20);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use super::stop::go_on;
 use crate::install::{self, Missing};
 use crate::program;
 use crate::tree;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -46,9 +46,8 @@ pub struct Postgres {
 
 impl Postgres {
     pub(super) fn check(&self) -> Result<()> {
-        if !(0.0..=1000.0).contains(&self.transactions_percent) {
-            bail!("transactions are from 0 to 1000 percent of the accounts");
-        }
+        let is_sound = (0.0..=1000.0).contains(&self.transactions_percent);
+        ensure!(is_sound, "transactions are from 0 to 1000 percent of the accounts");
         Ok(())
     }
 

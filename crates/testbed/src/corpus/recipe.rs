@@ -15,7 +15,7 @@ use super::{Corpus, image, once, postgres, system};
 use crate::deterministic::Sequence;
 use crate::install::Missing;
 use crate::{program, table};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -27,7 +27,8 @@ use std::process::Command;
 const VERSIONS_MAX: u64 = 100_000;
 
 /// A kind of corpus and its parameters.
-#[derive(Clone, PartialEq, Debug, Subcommand)]
+#[derive(Clone, PartialEq, Debug, Serialize, Subcommand)]
+#[serde(untagged)] // In a record the kind stands beside the parameters.
 #[allow(clippy::doc_markdown)] // These lines are shown as help, where quotes would stay.
 pub enum Recipe {
     /// A tree of files that are created, deleted and modified; as the papers' SYN
@@ -163,9 +164,7 @@ impl Recipe {
             Self::Image(_) => image::VERSIONS_MAX as u64,
             _ => VERSIONS_MAX,
         };
-        if !(1..=most).contains(&self.versions()) {
-            bail!("--versions is from 1 to {most} for {}", self.kind());
-        }
+        ensure!((1..=most).contains(&self.versions()), "--versions is from 1 to {most} for {}", self.kind());
         match self {
             Self::Syn(syn) => syn.check(),
             Self::Disk(disk) => disk.check(),
@@ -200,14 +199,13 @@ impl Recipe {
     fn expect_space(&self, folder: &Path) -> Result<()> {
         let status = rustix::fs::statvfs(folder).with_context(|| format!("{} cannot be asked", folder.display()))?;
         let (free, needed) = (status.f_bavail.saturating_mul(status.f_frsize), self.bytes());
-        if needed > free {
-            bail!(
-                "about {} are needed and {} are free where the versions are to lie; \
-                 choose another disk, or less with --size and --versions",
-                table::bytes(needed),
-                table::bytes(free)
-            );
-        }
+        ensure!(
+            needed <= free,
+            "about {} are needed and {} are free where the versions are to lie; \
+             choose another disk, or less with --size and --versions",
+            table::bytes(needed),
+            table::bytes(free)
+        );
         Ok(())
     }
 
@@ -217,7 +215,7 @@ impl Recipe {
             description: self.description(versions.len()),
             repeatable: self.is_repeatable(),
             made_by: env!("CARGO_PKG_VERSION").into(),
-            parameters: self.parameters().context("numbers are below 2^63")?,
+            parameters: toml::Table::try_from(self).context("numbers are below 2^63")?,
             programs: self.programs()?,
             versions,
         })
@@ -250,22 +248,6 @@ impl Recipe {
             Self::Releases(releases) => format!("releases of the package {}", releases.package),
         };
         format!("{what}; {versions} version{}", if versions == 1 { "" } else { "s" })
-    }
-
-    fn parameters(&self) -> Result<toml::Table, toml::ser::Error> {
-        match self {
-            Self::Syn(parameters) => toml::Table::try_from(parameters),
-            Self::Disk(parameters) => toml::Table::try_from(parameters),
-            Self::LowEntropy(parameters) | Self::Random(parameters) => toml::Table::try_from(parameters),
-            Self::Mixed(parameters) => toml::Table::try_from(parameters),
-            Self::Pairs(parameters) => toml::Table::try_from(parameters),
-            Self::Redis(parameters) => toml::Table::try_from(parameters),
-            Self::Sqlite(parameters) => toml::Table::try_from(parameters),
-            Self::Postgres(parameters) => toml::Table::try_from(parameters),
-            Self::System(parameters) => toml::Table::try_from(parameters),
-            Self::Image(parameters) => toml::Table::try_from(parameters),
-            Self::Releases(parameters) => toml::Table::try_from(parameters),
-        }
     }
 
     /// Returns what the programs that took part say of themselves.

@@ -5,7 +5,7 @@
 use crate::install::{self, Missing};
 use crate::program;
 use crate::tree;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::fmt;
 use std::fs;
@@ -71,9 +71,7 @@ impl Package {
             Registry::Pip => self.published_by_pip()?,
         };
         releases.drain(..releases.len().saturating_sub(count));
-        if releases.is_empty() {
-            bail!("{self} has no release that could be fetched");
-        }
+        ensure!(!releases.is_empty(), "{self} has no release that could be fetched");
         Ok(releases)
     }
 

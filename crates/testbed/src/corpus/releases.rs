@@ -6,7 +6,6 @@ use super::registry::unpacked_crate;
 use super::{Amount, Corpora, Corpus, once};
 use crate::tree;
 use anyhow::Result;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Versions of the crate, one for each release of OpenSSL 3, in the order of those.
@@ -68,8 +67,7 @@ pub(super) fn corpus(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
 /// So many of the newest.
 fn fetch(corpora: &Corpora, count: usize) -> Result<Corpus> {
     let releases = &RELEASES[RELEASES.len() - count..];
-    let kept = corpora.folder()?.join("openssl");
-    fs::create_dir_all(&kept)?;
+    let kept = corpora.folder.join("openssl");
     let mut versions = Vec::new();
     let mut missing = Ok(());
     for release in releases {

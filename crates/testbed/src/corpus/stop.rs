@@ -1,7 +1,7 @@
 //! A maker asked to stop does so before its next version, as if that had failed: what it began is removed, and servers
 //! it started end. A signal that ended the process instead would leave both.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static MAKERS: AtomicUsize = AtomicUsize::new(0);
@@ -16,9 +16,7 @@ pub fn stop() -> bool {
 
 /// Returns an error once [`stop`] was called.
 pub(super) fn go_on() -> Result<()> {
-    if IS_ASKED.load(Ordering::SeqCst) {
-        bail!("stopped, as asked; nothing unfinished is left");
-    }
+    ensure!(!IS_ASKED.load(Ordering::SeqCst), "stopped, as asked; nothing unfinished is left");
     Ok(())
 }
 

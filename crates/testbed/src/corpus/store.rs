@@ -9,15 +9,14 @@ use super::stop::go_on;
 use super::{Amount, Corpora, Corpus, once};
 use crate::deterministic::Sequence;
 use crate::install::{self, Missing};
-use crate::program;
+use crate::program::{self, Owned};
 use crate::tree;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 /// Keys of the first version, and versions.
 struct Shape {
@@ -76,7 +75,7 @@ pub(super) fn history(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
 }
 
 fn dumps(corpora: &Corpora, shape: &Shape) -> Result<Corpus> {
-    let kept = corpora.folder()?.join(shape.name);
+    let kept = corpora.folder.join(shape.name);
     once(&kept, |partial| make(partial, shape, corpora.missing))?;
     let description = format!(
         "{} dumps of a Redis server of {} keys, 3 % of the values rewritten between them",
@@ -107,7 +106,7 @@ fn make(folder: &Path, shape: &Shape, missing: Missing) -> Result<()> {
 
 /// A server of our own, on a socket in a folder of its own.
 struct Server {
-    child: Child,
+    _process: Owned,
     folder: tempfile::TempDir,
 }
 
@@ -118,42 +117,32 @@ impl Server {
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--dbfilename", "dump.rdb"]);
         command.arg("--dir").arg(folder.path()).arg("--unixsocket").arg(folder.path().join("socket"));
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        let server = Self { child: child.context("redis-server could not be started")?, folder };
-        for _ in 0..100 {
-            if program::quietly(server.client().arg("ping")).is_ok_and(|said| said.trim() == "PONG") {
-                return Ok(server);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        bail!("redis-server does not answer")
-    }
-
-    fn client(&self) -> Command {
-        let mut command = Command::new("redis-cli");
-        command.arg("-s").arg(self.folder.path().join("socket"));
-        command
+        let mut process = Owned(child.context("redis-server could not be started")?);
+        let answer = || program::quietly(client(folder.path()).arg("ping"));
+        process.wait_until("redis-server", || answer().is_ok_and(|said| said.trim() == "PONG"))?;
+        Ok(Self { _process: process, folder })
     }
 
     /// Gives each of these keys the value of this version.
     fn write(&self, mut values: impl Iterator<Item = (u64, u64)>, salt: u64) -> Result<()> {
-        program::fed(self.client().arg("--pipe"), |out| {
+        program::fed(client(self.folder.path()).arg("--pipe"), |out| {
             values.try_for_each(|(key, version)| write_value(out, key, version, salt))
         })
     }
 
     /// Lets the server write a dump, and moves it to `to`.
     fn save(&self, to: &Path) -> Result<()> {
-        program::quietly(self.client().arg("save"))?;
+        program::quietly(client(self.folder.path()).arg("save"))?;
         let dump: PathBuf = self.folder.path().join("dump.rdb");
         fs::copy(dump, to).with_context(|| format!("{} cannot be written", to.display())).map(drop)
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It holds nothing that is needed any more.
-        let _ = self.child.kill().and_then(|()| self.child.wait());
-    }
+/// The client of the server in this folder.
+fn client(folder: &Path) -> Command {
+    let mut command = Command::new("redis-cli");
+    command.arg("-s").arg(folder.join("socket"));
+    command
 }
 
 /// Deletes what the key held and writes the value anew; its kind is the key's for ever.

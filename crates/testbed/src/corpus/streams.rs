@@ -7,7 +7,7 @@ use super::edits::{self, Edit};
 use super::record::{Changes, Version, version_name};
 use super::stop::go_on;
 use crate::deterministic::Sequence;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -47,9 +47,7 @@ pub struct Mixed {
 
 impl Stream {
     pub(super) fn check(&self) -> Result<()> {
-        if !(0.0..=100.0).contains(&self.changed_percent) {
-            bail!("shares are from 0 to 100 percent");
-        }
+        ensure!((0.0..=100.0).contains(&self.changed_percent), "shares are from 0 to 100 percent");
         Ok(())
     }
 

@@ -21,13 +21,13 @@
 //! Usually 10 % of the files are modified, by 1 to 10 % of their bytes each; 2 % are created, 1 % deleted. A version is
 //! written whole: nothing is linked to the one before. A file's time is that of the version that wrote it last.
 
-use super::content::Content;
-use super::draw::{log_normal, share, skewed};
+use super::content::{Content, word};
+use super::draw::{log_normal, share};
 use super::edits::{self, Edit};
 use super::record::{Changes, Version, version_name};
 use super::stop::go_on;
 use crate::deterministic::Sequence;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -86,10 +86,9 @@ impl Syn {
 
     pub(super) fn check(&self) -> Result<()> {
         let shares = [self.created_percent, self.deleted_percent, self.modified_percent, self.changed_percent_max];
-        let is_share = |percent: &f64| (0.0..=100.0).contains(percent);
-        if !shares.iter().all(is_share) || !(0.0..=self.changed_percent_max).contains(&self.changed_percent_min) {
-            bail!("shares are from 0 to 100 percent, the least not above the largest");
-        }
+        let is_sound = shares.iter().all(|percent| (0.0..=100.0).contains(percent))
+            && (0.0..=self.changed_percent_max).contains(&self.changed_percent_min);
+        ensure!(is_sound, "shares are from 0 to 100 percent, the least not above the largest");
         Ok(())
     }
 
@@ -216,9 +215,8 @@ impl<'p> Tree<'p> {
     }
 
     fn create_folder(&mut self) {
-        let words = super::content::VOCABULARY.as_slice();
         let parent = self.weighted[self.sequence.index(self.weighted.len())];
-        let (word, number) = (&words[skewed(&mut self.sequence, words.len())], self.folders.len());
+        let (word, number) = (word(&mut self.sequence), self.folders.len());
         let path = Path::new(&self.folders[parent]).join(format!("{word}-{number}"));
         self.folders.push(path.to_string_lossy().into_owned());
         self.weighted.extend([parent, number, number]);

@@ -32,8 +32,7 @@ pub(super) fn corpus(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
         Amount::Little => LITTLE,
         Amount::Memory | Amount::Full => STEPS.len(),
     };
-    let kept = corpora.folder()?.join("system");
-    fs::create_dir_all(&kept)?;
+    let kept = corpora.folder.join("system");
     let versions = make(&kept, count, corpora.missing)?;
     let description = format!("root file system of Debian 12, {} versions with ever more packages", versions.len());
     Ok(Corpus { name: "system".into(), description, versions })

@@ -5,7 +5,6 @@
 use super::registry::{Package, Registry};
 use super::{Amount, Corpora, Corpus, once};
 use anyhow::Result;
-use std::fs;
 use std::path::PathBuf;
 
 /// Successive releases of a package.
@@ -32,8 +31,7 @@ const LITTLE: Shape = Shape { name: "tars-little", package: "prettier", releases
 /// The archives, fetched if they are not there yet.
 pub(super) fn history(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
     let shape = if amount == Amount::Little { LITTLE } else { FULL };
-    let kept = corpora.folder()?.join(shape.name);
-    fs::create_dir_all(&kept)?;
+    let kept = corpora.folder.join(shape.name);
     let package = Package::new(Registry::Npm, shape.package);
     let mut versions: Vec<PathBuf> = Vec::new();
     for release in shape.releases {

@@ -19,8 +19,7 @@ pub(super) fn corpus(corpora: &Corpora, amount: Amount) -> Result<Corpus> {
         Amount::Little => &RELEASES[LITTLE],
         Amount::Memory | Amount::Full => &RELEASES[..],
     };
-    let kept = corpora.folder()?.join("numpy");
-    std::fs::create_dir_all(&kept)?;
+    let kept = corpora.folder.join("numpy");
     let package = Package::new(Registry::Pip, "numpy");
     for release in releases {
         once(&kept.join(release), |partial| {

@@ -31,7 +31,7 @@ impl Azurite {
 
     /// Installs the program where it is not there.
     pub fn install() -> Result<()> {
-        install::by_npm(PROGRAM, "azurite")
+        install::by(install::NPM, &["install", "--global", "azurite"], PROGRAM)
     }
 
     /// Starts a server with an empty bucket. What it writes beside objects goes to this folder.

@@ -32,7 +32,7 @@ impl FakeGcs {
 
     /// Installs the program where it is not there; that takes minutes.
     pub fn install() -> Result<()> {
-        install::by_go(PROGRAM, MODULE)
+        install::by(install::GO, &["install", MODULE], PROGRAM)
     }
 
     /// Starts a server with an empty bucket, whose home is this folder.

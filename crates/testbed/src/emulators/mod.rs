@@ -8,23 +8,20 @@ pub use azurite::Azurite;
 pub use google::FakeGcs;
 
 use crate::install;
-use anyhow::{Context, Result, bail};
+use crate::program::Owned;
+use anyhow::{Context, Result};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 /// The bucket that each emulator has, empty at its start.
 pub const BUCKET: &str = "bucket";
-/// No start takes longer.
-const START_MAX: Duration = Duration::from_mins(1);
 
 /// A program that listens at a port of loopback.
 #[derive(Debug)]
 struct Running {
-    process: Child,
+    _process: Owned,
     address: SocketAddr,
 }
 
@@ -38,23 +35,9 @@ impl Running {
         let mut command = Command::new(program);
         prepare(&mut command, address);
         command.current_dir(home).env("HOME", home).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = command.spawn().with_context(|| format!("{name} cannot be started"))?;
-        let running = Self { process, address };
-        let begin = Instant::now();
-        while TcpStream::connect(address).is_err() {
-            if begin.elapsed() > START_MAX {
-                bail!("{name} did not start within {} s", START_MAX.as_secs());
-            }
-            sleep(Duration::from_millis(100));
-        }
-        Ok(running)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let mut process = Owned(command.spawn().with_context(|| format!("{name} cannot be started"))?);
+        process.wait_until(name, || TcpStream::connect(address).is_ok())?;
+        Ok(Self { _process: process, address })
     }
 }
 

@@ -147,8 +147,7 @@ pub(super) fn lived(
         }
     }
     lived.iter_mut().zip(of_ages).for_each(|(age, restored)| age.restored = restored);
-    let labels = repository.labels()?;
-    let forgotten = forgotten(&repository, &labels, rounds, folder.path(), &snapshots, &source, &mut pile)?;
+    let forgotten = forgotten(&repository, rounds, folder.path(), &snapshots, &source, &mut pile)?;
     Ok(Life { ages: lived, copies, snapshots: of_snapshots, forgotten, restored_to })
 }
 
@@ -211,14 +210,13 @@ impl Restored {
 /// `snapshots` restored.
 fn forgotten(
     repository: &Repository,
-    labels: &[String],
     rounds: u64,
     work: &Path,
     snapshots: &[Kept],
     source: &Path,
     pile: &mut Pile,
 ) -> Result<Forgotten> {
-    let half = half(labels);
+    let half = half(&repository.labels()?);
     let mut forgotten =
         Forgotten { snapshots: half.len(), before_bytes: tree::bytes(&repository.path())?, ..Forgotten::default() };
     if half.is_empty() {

@@ -50,25 +50,23 @@ impl Subject {
             Kind::File => ("file", History::System),
         };
         let corpus = workspace::corpora()?.history(kind, amount)?;
-        let [oldest, .., newest] = corpus.versions.as_slice() else { return Self::new(name, &corpus.versions[0], &[]) };
-        Self::new(name, newest, &[oldest])
+        Self::new(name, &corpus.versions[corpus.versions.len() - 1], &corpus.versions[0])
     }
 
     /// The user's own.
     pub(super) fn given(path: &Path) -> Result<Self> {
-        Self::new("data", &fs::canonicalize(path)?, &[])
+        let path = fs::canonicalize(path)?;
+        Self::new("data", &path, &path)
     }
 
-    /// `original`, a file or a folder, whose files become one another and those of `others`.
-    fn new(name: &str, original: &Path, others: &[&PathBuf]) -> Result<Self> {
-        let mut sized = Vec::new();
-        for root in if others.is_empty() { vec![original] } else { others.iter().map(|path| path.as_path()).collect() }
-        {
-            for path in if root.is_dir() { tree::files(root)? } else { Vec::new() } {
-                sized.push((fs::metadata(&path)?.len(), path));
-            }
+    /// `original`, a file or a folder, whose files become those of `other`, which may be the same.
+    fn new(name: &str, original: &Path, other: &Path) -> Result<Self> {
+        let files = if other.is_dir() { tree::files(other)? } else { Vec::new() };
+        let mut others = Vec::new();
+        for path in files {
+            others.push((fs::metadata(&path)?.len(), path));
         }
-        sized.sort();
+        others.sort();
         let mb = tree::bytes(original)? / 1_000_000;
         let what = if original.is_dir() {
             format!(
@@ -78,7 +76,7 @@ impl Subject {
         } else {
             format!("a file, {mb} MB; in each version one block of 64 KiB in {EDITED_ONE_IN} edited")
         };
-        Ok(Self { name: name.to_owned(), description: what, original: original.to_path_buf(), others: sized })
+        Ok(Self { name: name.to_owned(), description: what, original: original.to_path_buf(), others })
     }
 
     /// Makes the first version in the folder `place`; gives what is to be backed up.
@@ -164,20 +162,20 @@ mod tests {
     use super::*;
     use siltstone_testbed::tree::Listing;
 
-    fn tree_of(folder: &Path) -> PathBuf {
+    fn subject_of(folder: &Path) -> Subject {
         let original = folder.join("original");
         fs::create_dir(&original).unwrap();
         for number in 0..100_u64 {
             let bytes = Sequence::new(number).bytes(1000 + 10 * usize::try_from(number).unwrap());
             fs::write(original.join(format!("{number:03}")), bytes).unwrap();
         }
-        original
+        Subject::new("t", &original, &original).unwrap()
     }
 
     #[test]
     fn every_version_differs_a_little_and_keeps_its_size() {
         let folder = tempfile::tempdir().unwrap();
-        let subject = Subject::new("t", &tree_of(folder.path()), &[]).unwrap();
+        let subject = subject_of(folder.path());
         let place = folder.path().join("place");
         subject.make(&place).unwrap();
         let files = |place: &Path| -> Vec<Vec<u8>> {
@@ -205,7 +203,7 @@ mod tests {
         let mut bytes = Sequence::new(1).bytes(8 << 20);
         bytes[4 << 20..].fill(0);
         fs::write(&original, &bytes).unwrap();
-        let subject = Subject::new("t", &original, &[]).unwrap();
+        let subject = Subject::new("t", &original, &original).unwrap();
         let source = subject.make(&folder.path().join("place")).unwrap();
         for number in 1..20 {
             subject.age(source.parent().unwrap(), number).unwrap();
@@ -219,7 +217,7 @@ mod tests {
     #[test]
     fn ageing_is_the_same_each_time() {
         let folder = tempfile::tempdir().unwrap();
-        let subject = Subject::new("t", &tree_of(folder.path()), &[]).unwrap();
+        let subject = subject_of(folder.path());
         let places = ["one", "other"].map(|name| folder.path().join(name));
         for place in &places {
             subject.make(place).unwrap();

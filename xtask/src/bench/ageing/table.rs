@@ -1,6 +1,7 @@
 //! Tables of a life: rows, and three tables of them.
 
 use super::life::{Forgotten, Life, Restored};
+use crate::bench::report::row_with;
 use serde_json::{Value, json};
 use siltstone_testbed::bench::publish::{Row, rows_of, table_of};
 use siltstone_testbed::program::Cost;
@@ -97,10 +98,7 @@ fn spread(costs: &[Cost], of: fn(&Cost) -> f64) -> Option<Spread> {
 }
 
 fn head(table: &str, data: &str) -> Row {
-    let mut row = Row::new();
-    row.insert("table".into(), json!(table));
-    row.insert("data".into(), json!(data));
-    row
+    row_with([("table", json!(table)), ("data", json!(data))])
 }
 
 /// The tables of one source.

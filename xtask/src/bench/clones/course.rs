@@ -62,7 +62,7 @@ pub(super) struct Amount {
     pub(super) rounds: u64,
 }
 
-/// Runs it all with new repositories below `work`. The clones are those of `base`, `percent` of each its own.
+/// Runs it all with new repositories below `work`. The folder `place` becomes each clone of `source` in turn.
 pub(super) fn run(
     contenders: &[Contender],
     mut source: Source,
@@ -113,7 +113,7 @@ impl Course {
         let source_bytes = tree::bytes(&self.place)?;
         let phase = if clone == 1 { FIRST } else { LATER };
         self.back_up_by_each(phase, clone, "first", source_bytes)?;
-        let repository_bytes = self.repositories.iter().map(|one| tree::bytes(&one.path())).collect::<Result<_>>()?;
+        let repository_bytes = self.repositories.iter().map(Shared::bytes).collect::<Result<_>>()?;
         self.measured.sizes.push(Size { clone, source_bytes, own_bytes, repository_bytes });
         self.back_up_by_each(UNCHANGED, clone, "unchanged", source_bytes)
     }
@@ -157,7 +157,7 @@ impl Course {
                 for _ in 0..rounds {
                     self.restore_by(turn, RESTORE_RECOMPRESSED, clone, &expected)?;
                 }
-                Some(tree::bytes(&self.repositories[turn].path())?)
+                Some(self.repositories[turn].bytes()?)
             } else {
                 None
             };
@@ -194,10 +194,10 @@ impl Course {
         work: impl FnOnce(&Shared) -> Result<Cost>,
     ) -> Result<()> {
         let repository = &self.repositories[contender];
-        let before = tree::bytes(&repository.path())?;
+        let before = repository.bytes()?;
         flush()?;
         let cost = work(repository).with_context(|| format!("{phase}, {}, {}", host(clone), repository.kind.text()))?;
-        let growth_bytes = i64::try_from(tree::bytes(&repository.path())?)? - i64::try_from(before)?;
+        let growth_bytes = i64::try_from(repository.bytes()?)? - i64::try_from(before)?;
         let (name, seconds) = (repository.kind.text(), cost.wall.as_secs_f64());
         eprintln!("{phase}, {}, {name}: {seconds:.2} s, {growth_bytes:+} bytes", host(clone));
         self.measured.samples.push(Sample { phase, contender, cost, source_bytes, growth_bytes });

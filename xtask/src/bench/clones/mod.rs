@@ -5,7 +5,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `sample.rs`, `source.rs` | files drawn from this machine; the folder that becomes one clone after another |
-//! | `contender.rs`, `kopia.rs` | the programs, with hosts |
+//! | `contender.rs` | the programs, with hosts |
 //! | `course.rs`, `small.rs` | backups, restores and forgetting; four small backups |
 //! | `table.rs` | rows and tables |
 
@@ -93,7 +93,7 @@ impl Options {
             match Contender::found(kind, &words)? {
                 Some(contender) => {
                     let more = if words.is_empty() { String::new() } else { format!(", backup {}", words.join(" ")) };
-                    notes.push(format!("{name}: {}{more}", contender.version));
+                    notes.push(format!("{name}: {}{more}", contender.tool.version));
                     found.push(contender);
                 }
                 None => {

@@ -50,7 +50,7 @@ pub(super) fn run(contenders: &[Contender], work: &Path) -> Result<Vec<Step>> {
                 host,
                 paths: names.join(" "),
                 source_bytes: paths.iter().map(|path| tree::bytes(path)).sum::<Result<u64>>()?,
-                repository_bytes: repositories.iter().map(|one| tree::bytes(&one.path())).collect::<Result<_>>()?,
+                repository_bytes: repositories.iter().map(Shared::bytes).collect::<Result<_>>()?,
             });
         }
     }

@@ -3,6 +3,7 @@
 
 use super::course::{self, Measured, Sample};
 use super::small::Step;
+use crate::bench::report::row_with;
 use serde_json::{Map, Value, json};
 use siltstone_testbed::bench::publish::{Row, table_of};
 use siltstone_testbed::statistics::{Spread, rounded};
@@ -54,7 +55,7 @@ impl Report {
         }
         let columns = format!("host paths source_bytes {}", tools.join(" "));
         let rows = steps.iter().map(|step| {
-            let mut row = row([
+            let mut row = row_with([
                 ("host", json!(step.host)),
                 ("paths", json!(step.paths)),
                 ("source_bytes", json!(step.source_bytes)),
@@ -73,17 +74,13 @@ impl Report {
     }
 }
 
-fn row<const N: usize>(cells: [(&str, Value); N]) -> Row {
-    cells.into_iter().map(|(column, value)| (column.to_owned(), value)).collect()
-}
-
 fn by_tool(tools: &[&str], bytes: &[u64]) -> Map<String, Value> {
     tools.iter().zip(bytes).map(|(tool, &bytes)| ((*tool).to_owned(), json!(bytes))).collect()
 }
 
 fn sizes_of(measured: &Measured, tools: &[&str]) -> Vec<Row> {
     let of = |size: &course::Size| {
-        let mut row = row([
+        let mut row = row_with([
             ("clone", json!(size.clone)),
             ("source_bytes", json!(size.source_bytes)),
             ("own_bytes", json!(size.own_bytes)),
@@ -105,7 +102,7 @@ fn totals(measured: &Measured, tools: &[&str]) -> Vec<Row> {
         let later = growth(&measured.samples, course::LATER, at);
         let recompressed = measured.recompressed_bytes.get(at).copied().flatten();
         let to_restic = |bytes| reference.and_then(|reference| ratio(as_float(bytes), as_float(reference)));
-        row([
+        row_with([
             ("tool", json!(tool)),
             ("source_bytes", json!(source_bytes)),
             ("repository_bytes", json!(bytes)),
@@ -133,7 +130,7 @@ fn phases(samples: &[Sample], tools: &[&str]) -> Vec<Row> {
             let source_bytes = own.iter().filter_map(|sample| sample.source_bytes).max();
             let peak = own.iter().map(|sample| sample.cost.peak_bytes).max().unwrap_or_default();
             let cpu = Spread::of(own.iter().map(|sample| sample.cost.processor.as_secs_f64())).median;
-            rows.push(row([
+            rows.push(row_with([
                 ("phase", json!(phase)),
                 ("tool", json!(tool)),
                 ("samples", json!(own.len())),

@@ -85,17 +85,17 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let (rounds, restore_rounds) = (options.rounds, options.restore_rounds());
     notes.push(format!("rounds: {rounds}, of restores in each: {restore_rounds}; shown is the median"));
     let output = &options.histories.output;
-    output.publish(&variant("history", &corpora), &results.tables, &results.rows, &notes, work.path())?;
+    output.publish(&record_name(&corpora), &results.tables, &results.rows, &notes, work.path())?;
     if !results.failures.is_empty() {
         bail!("{} configurations failed:\n{}", results.failures.len(), results.failures.join("\n"));
     }
     Ok(())
 }
 
-/// The name of a record: with the histories in it, unless it has all.
-fn variant(bench: &str, corpora: &[Corpus]) -> String {
+/// The name of the record: with the histories in it, unless it has all.
+fn record_name(corpora: &[Corpus]) -> String {
     let names = || corpora.iter().map(|corpus| corpus.name.as_str()).collect::<Vec<_>>().join("-");
-    if corpora.len() == History::value_variants().len() { bench.to_owned() } else { format!("{bench}-{}", names()) }
+    if corpora.len() == History::value_variants().len() { "history".to_owned() } else { format!("history-{}", names()) }
 }
 
 /// Results of all histories.

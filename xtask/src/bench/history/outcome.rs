@@ -1,5 +1,6 @@
 //! Outcome of one configuration on one history in one round, and the rows that rounds become.
 
+use crate::bench::report::row_with;
 use serde_json::{Value, json};
 use siltstone_testbed::bench::publish::Row;
 use siltstone_testbed::json::number_of;
@@ -169,11 +170,7 @@ pub(super) fn row_of(data: &str, name: &str, rounds: &[Outcome]) -> Row {
 
 /// Returns the beginning of every row.
 pub(super) fn head(table: &str, data: &str, name: &str) -> Row {
-    let mut row = Row::new();
-    for (key, value) in [("table", table), ("data", data), ("config", name)] {
-        row.insert(key.into(), json!(value));
-    }
-    row
+    row_with([("table", json!(table)), ("data", json!(data)), ("config", json!(name))])
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ struct TokenMessage<'a> {
     action: &'static str,
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    token: Option<String>,
+    token: Option<&'a str>,
 }
 
 /// A token in a list.
@@ -78,12 +78,8 @@ fn add(arguments: &AddArgs, context: &Context) -> Result<Done, CliError> {
     let mut file = TokenFile::read_or_new(&arguments.file.tokens)?;
     let token = file.add(&arguments.name, series, arguments.rights.iter().copied().collect())?;
     file.write(&arguments.file.tokens)?;
-    if context.output.json {
-        let (message_type, action, name) = ("token", "added", arguments.name.as_str());
-        context.output.json(&TokenMessage { message_type, action, name, token: Some(token) })?;
-    } else {
-        context.output.line(token)?;
-    }
+    let message = TokenMessage { message_type: "token", action: "added", name: &arguments.name, token: Some(&token) };
+    context.output.json_or_line(&message, &token)?;
     Ok(Done::Whole)
 }
 
@@ -91,11 +87,8 @@ fn remove(name: &str, file: &FileArgs, context: &Context) -> Result<Done, CliErr
     let mut tokens = TokenFile::read(&file.tokens)?;
     tokens.remove(name)?;
     tokens.write(&file.tokens)?;
-    if context.output.json {
-        context.output.json(&TokenMessage { message_type: "token", action: "removed", name, token: None })?;
-    } else {
-        context.output.report(format_args!("removed token {name}"))?;
-    }
+    let message = TokenMessage { message_type: "token", action: "removed", name, token: None };
+    context.output.json_or_report(&message, format_args!("removed token {name}"))?;
     Ok(Done::Whole)
 }
 

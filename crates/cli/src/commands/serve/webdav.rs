@@ -1,12 +1,12 @@
 //! `silt serve webdav`: shows snapshots to programs that read WebDAV, and to browsers.
 
+use super::{LOOK, Serving};
 use crate::context::Context;
 use crate::error::{CliError, Done};
 use crate::interrupt::{self, Working};
 use crate::patterns::FilterArgs;
 use crate::repository::{Opened, open, place};
 use clap::Args;
-use serde::Serialize;
 use siltstone_mount::webdav::{Credentials, WebdavOptions, WebdavServer};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -28,14 +28,6 @@ pub(crate) struct WebdavArgs {
     filter: FilterArgs,
 }
 
-/// `message_type` `serving`.
-#[derive(Serialize)]
-struct Serving {
-    message_type: &'static str,
-    address: String,
-    repository: String,
-}
-
 /// Serves until a signal asks to end; then requests under way end first.
 pub(super) fn run(arguments: &WebdavArgs, context: &Context) -> Result<Done, CliError> {
     let credentials = arguments.auth_file.as_deref().map(credentials_in).transpose()?;
@@ -51,13 +43,10 @@ pub(super) fn run(arguments: &WebdavArgs, context: &Context) -> Result<Done, Cli
     let _working = Working::begin(|| ());
     let server = WebdavServer::start(repository, options)?;
     let (address, repository_place) = (format!("http://{}/", server.address()), place(&context.options)?.to_string());
-    if output.json {
-        output.json(&Serving { message_type: "serving", address, repository: repository_place })?;
-    } else {
-        output.report(format_args!("showing {repository_place} at {address}; Ctrl-C ends it"))?;
-    }
+    let message = Serving { message_type: "serving", address: &address, repository: &repository_place };
+    output.json_or_report(&message, format_args!("showing {repository_place} at {address}; Ctrl-C ends it"))?;
     while !interrupt::is_asked() {
-        std::thread::sleep(super::LOOK);
+        std::thread::sleep(LOOK);
     }
     server.stop();
     repository.tell_healed();

@@ -3,9 +3,9 @@
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A key that is opened at next to no cost: most tests run the program often, and are about something else.
@@ -135,6 +135,19 @@ pub(crate) fn ran_with_input(command: &mut Command, input: &[u8]) -> Ran {
     let _ = stdin.write_all(input);
     drop(stdin);
     Ran::from(child.wait_with_output().expect("silt ends"))
+}
+
+/// Reads the first line that a program prints, which is JSON.
+pub(crate) fn first_message(process: &mut Child) -> Value {
+    let mut line = String::new();
+    BufReader::new(process.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
+    serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+/// Sends a signal, such as `-TERM`, to a program.
+pub(crate) fn signal(process: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &process.id().to_string()]).status().expect("kill runs");
+    assert!(sent.success());
 }
 
 impl From<Output> for Ran {

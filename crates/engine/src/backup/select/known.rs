@@ -136,10 +136,7 @@ impl Known {
             if needed.is_empty() {
                 continue;
             }
-            let reader = match chunks.reader(container) {
-                Err(error) if error.is_damage() => continue,
-                other => other?,
-            };
+            let Some(reader) = chunks.sound_reader(container)? else { continue };
             let is_needed = |entry: &RegionEntry| entry.chunks.iter().any(|chunk| needed.contains(chunk.number.0));
             let regions = reader.index().regions().iter().enumerate().filter(|(_, entry)| is_needed(entry));
             wanted.extend(regions.map(|(region, _)| Address { container, region }));

@@ -4,6 +4,7 @@
 //! beyond what one call takes. Where that call is missing or forbidden, the path is walked name by name.
 
 use crate::fs::{identity::FolderIdentity, status::Status};
+use crate::parallel::lock;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::{Errno, Result};
 use siltstone_store::catalog::EntryPath;
@@ -11,7 +12,7 @@ use std::{
     collections::{HashSet, VecDeque},
     ffi::{CStr, CString},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 /// Bytes of a path given to one call; the kernel takes less than 4096.
@@ -105,7 +106,7 @@ impl Beneath {
 
     /// Forgets open parents, because some of them have been removed.
     pub(super) fn forget_parents(&self) {
-        self.parents.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.parents).clear();
     }
 
     /// A directory by its path, to go on from; the empty path is the root.
@@ -117,14 +118,14 @@ impl Beneath {
             return Ok(known);
         }
         let opened = Arc::new(self.unprotected(self.resolve(path)?)?);
-        let mut parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parents = lock(&self.parents);
         parents.truncate(PARENTS_MAX - 1);
         parents.push_front((path.to_vec(), opened.clone()));
         Ok(opened)
     }
 
     fn known(&self, path: &[u8]) -> Option<Arc<OwnedFd>> {
-        let mut parents = self.parents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parents = lock(&self.parents);
         let index = parents.iter().position(|(known, _)| known == path)?;
         if index > 0 {
             let found = parents.remove(index)?;

@@ -5,13 +5,17 @@ pub mod faults;
 pub mod guarded;
 pub mod log;
 pub mod policy;
+pub mod repair;
 pub mod ruin;
 pub mod scene;
 pub mod tree;
 pub mod writer;
 
+use proptest::prelude::{ProptestConfig, Strategy};
+use proptest::test_runner::TestRunner;
 use siltstone_engine::VerifyWritten;
 use siltstone_engine::backup::{self, BackupOptions, BackupSummary, Source};
+use siltstone_engine::browse;
 use siltstone_engine::check::{self, CheckOptions, CheckReport, ReadData};
 use siltstone_engine::delta::Deltas;
 use siltstone_engine::forget::{self, ForgetOptions, ForgetSummary, Marking, RewritePlan};
@@ -21,9 +25,10 @@ use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary}
 use siltstone_engine::snapshots::{self, SnapshotFilter, SnapshotKey, SnapshotView};
 use siltstone_engine::undelete::{self, UndeleteOptions};
 use siltstone_engine::{EngineError, Observer, Resources};
-use siltstone_store::catalog::EntryPath;
+use siltstone_store::catalog::{Entry, EntryPath};
 use siltstone_store::config::Config;
 use siltstone_store::keys::{Argon2Cost, KeyLabel};
+use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::storage::{SimulatedDisk, Storage};
 use siltstone_store::{SnapshotId, Time};
@@ -172,12 +177,33 @@ impl Sandbox {
             .with_user("user".into())
     }
 
+    /// The manifest of the only series.
+    pub fn manifest(&self) -> Manifest {
+        self.repository().manifests().expect("manifests").pop().expect("one series")
+    }
+
+    /// Bytes of all objects.
+    pub fn bytes(&self) -> u64 {
+        self.repository().bytes().expect("bytes")
+    }
+
     pub fn snapshots(&self) -> Vec<SnapshotView> {
         snapshots::list(&self.repository(), &SnapshotFilter::default()).expect("a list")
     }
 
     pub fn view(&self, id: SnapshotId) -> SnapshotView {
         self.snapshots().into_iter().find(|view| view.snapshot.id == id).expect("the snapshot")
+    }
+
+    /// All entries of a snapshot.
+    pub fn entries(&self, id: SnapshotId) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let mut keep = |entry: &Entry| {
+            entries.push(entry.clone());
+            Ok(())
+        };
+        browse::ls(&self.repository(), &self.view(id), None, true, &mut keep).expect("a listing");
+        entries
     }
 
     pub fn restore_options(&self, target: &Path) -> RestoreOptions {
@@ -340,4 +366,26 @@ pub fn text(seed: u64, bytes: usize) -> Vec<u8> {
     let words: Vec<Vec<u8>> = (0..=u8::MAX).map(|number| word(number).chain([b' ']).collect()).collect();
     let drawn = noise(seed, bytes).into_iter();
     drawn.flat_map(|number| words[usize::from(number)].iter().copied()).take(bytes).collect()
+}
+
+/// Tries what a strategy draws.
+pub fn for_each_drawn<S: Strategy>(config: ProptestConfig, values: &S, trial: impl Fn(S::Value)) {
+    let result = TestRunner::new(config).run(values, |value| {
+        trial(value);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+/// Settings of a test of random steps, with this number of cases, or that of `SILTSTONE_MODEL_CASES`.
+pub fn random_steps(cases: u32) -> ProptestConfig {
+    let wanted = std::env::var("SILTSTONE_MODEL_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig {
+        cases: wanted.unwrap_or(cases),
+        max_shrink_iters: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }

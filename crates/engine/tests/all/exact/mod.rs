@@ -5,6 +5,7 @@
 
 mod damaged;
 mod dumped;
+mod in_the_way;
 mod metadata;
 mod over_existing;
 mod part;

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// A snapshot of a folder, to be restored with that folder becoming the target.
-struct Scene {
-    sandbox: Sandbox,
-    id: SnapshotId,
-    target: TempDir,
+pub(super) struct Scene {
+    pub(super) sandbox: Sandbox,
+    pub(super) id: SnapshotId,
+    pub(super) target: TempDir,
 }
 
 impl Scene {
-    fn new(sandbox: Sandbox) -> Self {
+    pub(super) fn new(sandbox: Sandbox) -> Self {
         let id = sandbox.backup();
         Self { sandbox, id, target: folder() }
     }
@@ -26,14 +26,14 @@ impl Scene {
         self.sandbox.restore_options(self.target.path()).with_below(below)
     }
 
-    fn restore(&self, change: impl Fn(&mut RestoreOptions)) -> (RestoreSummary, Log) {
+    pub(super) fn restore(&self, change: impl Fn(&mut RestoreOptions)) -> (RestoreSummary, Log) {
         let (mut options, log) = (self.options(), Log::default());
         change(&mut options);
         let (repository, view) = (self.sandbox.repository(), self.sandbox.view(self.id));
         (restore::restore(&repository, &view, &options, &heard_by(&log)).expect("a restore"), log)
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub(super) fn at(&self, name: &str) -> PathBuf {
         self.target.path().join(name)
     }
 
@@ -41,14 +41,18 @@ impl Scene {
         fs::read(self.at(name)).expect("read")
     }
 
-    /// Entries that the target lacks or has too much, the folder itself apart.
-    fn differences(&self) -> Vec<String> {
-        let mut wanted = tree::read(&self.sandbox.source());
+    /// Entries of the target, the folder itself apart.
+    pub(super) fn found(&self) -> tree::Tree {
         let mut found = tree::read(self.target.path());
-        for tree in [&mut wanted, &mut found] {
-            tree.remove(&b""[..]);
-        }
-        tree::differences(&found, &wanted)
+        found.remove(&b""[..]);
+        found
+    }
+
+    /// Entries that the target lacks or has too much, the folder itself apart.
+    pub(super) fn differences(&self) -> Vec<String> {
+        let mut wanted = tree::read(&self.sandbox.source());
+        wanted.remove(&b""[..]);
+        tree::differences(&self.found(), &wanted)
     }
 }
 

@@ -303,7 +303,7 @@ fn a_stream_becomes_a_file() {
 #[test]
 fn a_stream_that_fails_makes_no_snapshot() {
     let sandbox = Sandbox::new();
-    let before = sandbox.repository().bytes().expect("bytes");
+    let before = sandbox.bytes();
     for round in 0..40 {
         let bytes = [0, 1, 10_000, 3_000_000][round % 4];
         let failed = back_up_stream(&sandbox, common::noise(1, bytes), true);
@@ -313,10 +313,7 @@ fn a_stream_that_fails_makes_no_snapshot() {
         );
     }
     assert_eq!(sandbox.snapshots().len(), 0);
-    assert!(
-        sandbox.repository().bytes().expect("bytes") < before + 4096,
-        "nothing of it is left but an empty manifest"
-    );
+    assert!(sandbox.bytes() < before + 4096, "nothing of it is left but an empty manifest");
     assert_eq!(sandbox.check(ReadData::All).orphans, 0);
 }
 
@@ -325,9 +322,9 @@ fn a_dry_run_writes_nothing_and_an_unchanged_tree_can_be_skipped() {
     // The folders above the source belong to the snapshot, and that of temporary files changes all the time.
     let apart = env!("CARGO_TARGET_TMPDIR").as_ref();
     let sandbox = with_many_files(Sandbox::below(apart, Arc::new(SimulatedDisk::new())));
-    let before = sandbox.repository().bytes().expect("bytes");
+    let before = sandbox.bytes();
     let planned = back_up(&sandbox, |options| options.dry_run = true);
-    assert_eq!((planned.snapshot, sandbox.repository().bytes().expect("bytes")), (None, before));
+    assert_eq!((planned.snapshot, sandbox.bytes()), (None, before));
     let done = back_up(&sandbox, |_| ());
     // The record of the snapshot holds its time and its random id, which take a few bytes more or fewer.
     let difference = planned.statistics.added_stored_bytes.abs_diff(done.statistics.added_stored_bytes);

@@ -15,7 +15,7 @@ pub(super) fn title(report: &Report) -> String {
 
 /// In a paragraph: when, by what, how much, whether all of it is right.
 pub(super) fn lead(report: &Report) -> Markup {
-    let failed = report.findings.iter().filter(|finding| finding.wrong.is_some()).count();
+    let failed = report.failures();
     let settings = &report.settings;
     html! {
         p {

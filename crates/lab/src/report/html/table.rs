@@ -1,5 +1,6 @@
 //! Tables of medians with their spread, one per experiment and input, folded away until someone asks.
 
+use crate::distinct;
 use crate::experiment::{Finding, Head};
 use crate::report::Report;
 use crate::report::plot::{number, text::shown};
@@ -28,12 +29,8 @@ const UNITS: [(&str, &str); 10] = [
 
 /// The tables of an experiment.
 pub(super) fn tables(report: &Report, experiment: &Head) -> Markup {
-    let mut names: Vec<&str> = Vec::new();
-    for finding in report.findings.iter().filter(|finding| finding.experiment == experiment.name) {
-        if !names.contains(&finding.data.as_str()) {
-            names.push(&finding.data);
-        }
-    }
+    let own = report.findings.iter().filter(|finding| finding.experiment == experiment.name);
+    let mut names = distinct(own.map(|finding| finding.data.as_str()));
     // The page of a quick run is small: of several data the first stand in it, of several versions the last; all in the
     // files beside it.
     let is_quick = report.settings.quick;

@@ -1,14 +1,12 @@
 use super::*;
-use crate::experiment::{Needs, Rounds, Row};
+use crate::experiment::{Needs, Rounds, row};
 use crate::report::{Axis, InputSummary, Line, Plot};
 use crate::settings::Settings;
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&\u{202e}";
 
 fn finding(method: &str, wrong: Option<&str>) -> Finding {
-    let mut parameters = Row::new();
-    parameters.insert("method".into(), method.into());
-    parameters.insert("expected_bytes".into(), 8192.into());
+    let parameters = row([("method", method.into()), ("expected_bytes", 8192.into())]);
     let values = if wrong.is_some() { Vec::new() } else { vec![("gb_per_s".to_owned(), vec![1.0, 2.0, 3.0])] };
     Finding {
         experiment: "chunk-speed".into(),

@@ -32,7 +32,6 @@ pub(super) fn content(y: &Axis, groups: &[String], series: &[Bars], colours: &Co
         let axis = Axis { label, scale: y.scale };
         return content(&axis, &names, &[Bars { name: group.clone(), values }], &Colours::default());
     }
-    let values = || series.iter().flat_map(|bars| bars.values.iter().flatten());
     let chart = Chart { axis: y, groups, series: &series, colours };
     let (marks, height) = vertical::drawn(&chart).unwrap_or_else(|| horizontal::drawn(&chart));
     let key = |bars: &Bars| Key { name: bars.name.clone(), index: colours.index(&bars.name), kind: Kind::Bars };
@@ -43,7 +42,7 @@ pub(super) fn content(y: &Axis, groups: &[String], series: &[Bars], colours: &Co
         listed(groups.iter().map(String::as_str)),
         listed(series.iter().map(|bars| bars.name.as_str())),
         y.label,
-        range(values().map(|spread| spread.median)),
+        range(chart.spreads().map(|spread| spread.median)),
     );
     Some(Content { height, marks, keys, description })
 }

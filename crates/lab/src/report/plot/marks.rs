@@ -4,6 +4,7 @@
 
 use super::path::{Path, units};
 use super::text;
+use crate::distinct;
 use crate::report::{Figure, Plot};
 use maud::{Markup, html};
 
@@ -29,13 +30,7 @@ impl Colours {
     }
 
     fn numbered(figures: &[Figure]) -> Self {
-        let mut names: Vec<String> = Vec::new();
-        for name in figures.iter().flat_map(|figure| series(&figure.plot)).map(measured) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        Self(names)
+        Self(distinct(figures.iter().flat_map(|figure| series(&figure.plot)).map(measured)))
     }
 
     /// The number of a series.

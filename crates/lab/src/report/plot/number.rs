@@ -117,19 +117,8 @@ fn scientific(value: f64, digits: usize) -> String {
 }
 
 fn raised(digit: char) -> char {
-    match digit {
-        '0' => '⁰',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        '4' => '⁴',
-        '5' => '⁵',
-        '6' => '⁶',
-        '7' => '⁷',
-        '8' => '⁸',
-        '9' => '⁹',
-        _ => '⁻',
-    }
+    let mut digits = "0123456789".chars().zip("⁰¹²³⁴⁵⁶⁷⁸⁹".chars());
+    digits.find(|(plain, _)| *plain == digit).map_or('⁻', |(_, raised)| raised)
 }
 
 fn grouped(number: &str) -> String {

@@ -7,6 +7,7 @@ use super::path::{Path, units};
 use super::scale::{Ruler, Start};
 use super::text::{self, TEXT_HEIGHT};
 use super::{Content, WIDTH, listed, number, range};
+use crate::distinct;
 use crate::report::{Axis, Point, Scale};
 use maud::{Markup, html};
 
@@ -67,13 +68,7 @@ fn hint(point: &Point) -> String {
 
 /// First words of names, if they put points into a few groups (variants of one method): those share a colour.
 fn families(points: &[Point]) -> Vec<&str> {
-    let mut families: Vec<&str> = Vec::new();
-    for point in points {
-        let first = first_word(point);
-        if !families.contains(&first) {
-            families.push(first);
-        }
-    }
+    let families = distinct(points.iter().map(first_word));
     if families.len() <= marks::COLOURS && families.len() < points.len() { families } else { Vec::new() }
 }
 

@@ -89,7 +89,7 @@ impl Ruler {
     fn logarithmic(low: f64, high: f64, ticks_max: f64) -> Self {
         let low = low.max(high / 10_f64.powi(DECADES_MAX));
         let (low, high) = if low < high { (low, high) } else { (low / 1.9, high * 1.9) };
-        let (low, high) = (one_two_five_below(low), one_two_five_above(high));
+        let (low, high) = (one_two_five_below(low), step_of(high));
         let decades = (high / low).log10();
         let between: &[u8] = match decades {
             few if few <= 0.7 => &[1, 2, 3, 4, 5, 6, 7, 8, 9],
@@ -168,10 +168,7 @@ fn step_of(least: f64) -> f64 {
     times.unwrap_or(10.0) * power
 }
 
-fn one_two_five_above(value: f64) -> f64 {
-    step_of(value)
-}
-
+/// The greatest 1, 2 or 5 times a power of ten that is not above.
 fn one_two_five_below(value: f64) -> f64 {
     let power = 10_f64.powi(number::exponent(value));
     let times = [5.0, 2.0].into_iter().find(|times| times * power <= value * (1.0 + 1e-9));

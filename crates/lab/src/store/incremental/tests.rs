@@ -3,27 +3,13 @@ use crate::corpus::Corpus;
 use crate::deterministic::Sequence;
 use crate::settings::Settings;
 use crate::store::method::{Kept, LEVEL_MEDIAN, Method, THRESHOLDS};
-use crate::store::scale::Scale;
-use crate::store::stored::{BackedUp, Store};
+use crate::store::stored::BackedUp;
+use crate::store::tests::{EXPECTED_BYTES, scale};
 use crate::store::versions::Versions;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-
-const EXPECTED_BYTES: u32 = 4096;
-
-/// Small parts, so that a version has many.
-fn scale() -> Scale {
-    Scale {
-        expected_bytes: EXPECTED_BYTES,
-        container_bytes: 32 << 10,
-        region_bytes: 24 << 10,
-        segment_bytes: 160 << 10,
-        cache_bytes: 100 << 10,
-        ..Scale::of(0, &Settings { threads: 2, ..Settings::default() })
-    }
-}
 
 fn methods() -> Vec<Method> {
     let mut methods = vec![Method::Greedy, Method::Fgd(LEVEL_MEDIAN), Method::Cld(LEVEL_MEDIAN), Method::Mfd];
@@ -134,14 +120,6 @@ fn mixed(seed: u64) -> Vec<Version> {
     all
 }
 
-fn store(kept: &Kept) -> &Store {
-    match kept {
-        Kept::Arrival(store) => store,
-        Kept::Lifecycle(lifecycles) => &lifecycles.store,
-        Kept::Siltstone(_) => unreachable!(),
-    }
-}
-
 /// The stores after full and after incremental backups, and what the latter did.
 fn both(method: Method, versions: &[Version], folder: &Path) -> ([Kept; 2], Vec<BackedUp>) {
     let mut kept = ["full", "virtual"].map(|name| method.create(&folder.join(name), scale()).unwrap());
@@ -168,7 +146,7 @@ fn a_virtual_full_backup_is_the_full_backup() {
                 virtual_full.restore(version, &restored).unwrap();
                 assert!(fs::read(&restored).unwrap() == **bytes, "{what}");
                 fs::remove_file(&restored).unwrap();
-                let [one, other] = [&full, &virtual_full].map(|kept| store(kept).recipe(version).unwrap().0);
+                let [one, other] = [&full, &virtual_full].map(|kept| kept.store().unwrap().recipe(version).unwrap().0);
                 let lengths = |items: &[Item]| items.iter().map(|item| item.bytes).collect::<Vec<_>>();
                 assert_eq!(lengths(&one), lengths(&other), "{what}: cuts");
                 // Capping has chunks written again: which of a content a record names depends on where it stood.

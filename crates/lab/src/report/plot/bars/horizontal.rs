@@ -90,8 +90,7 @@ fn laid_out(chart: &Chart, name_height: f64) -> Vec<Group> {
 
 /// Room for values behind the longest bars.
 fn value_room(chart: &Chart) -> f64 {
-    let spreads = chart.series.iter().flat_map(|bars| bars.values.iter().flatten());
-    spreads.map(|spread| text::width(&number::short(spread.median))).fold(16.0, f64::max) + 7.0
+    chart.spreads().map(|spread| text::width(&number::short(spread.median))).fold(16.0, f64::max) + 7.0
 }
 
 fn grid(x: &Ruler, area: &Area) -> Markup {

@@ -1,65 +1,24 @@
 //! A file that stands where a folder of the snapshot belongs stays as it is, or goes; and files that only have the name
 //! of a draft are restored as all others. What is told of all of them has the snapshot's paths.
 
+use super::over_existing::Scene;
 use crate::common::log::Log;
 use crate::common::{Sandbox, entry_path, heard_by, tree};
 use rustix::fs::XattrFlags;
 use siltstone_engine::fs::{DRAFT_PREFIX, Problem, Subject};
-use siltstone_engine::restore::{self, Overwrite, RestoreOptions, RestoreSummary};
+use siltstone_engine::restore::{self, Overwrite, RestoreSummary};
 use siltstone_engine::{EntryAction, Observer};
-use siltstone_store::SnapshotId;
 use siltstone_store::catalog::EntryPath;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
-use tempfile::TempDir;
 
 /// When the folder was changed that the snapshot holds.
 const SNAPSHOT: Duration = Duration::new(1_600_000_000, 0);
 const BEFORE: Duration = Duration::new(1_500_000_000, 0);
 const AFTER: Duration = Duration::new(1_700_000_000, 0);
-
-/// A snapshot of a folder, to be restored with that folder becoming the target.
-struct Scene {
-    sandbox: Sandbox,
-    id: SnapshotId,
-    target: TempDir,
-}
-
-impl Scene {
-    fn new(sandbox: Sandbox) -> Self {
-        let id = sandbox.backup();
-        Self { sandbox, id, target: TempDir::new().expect("a temporary folder") }
-    }
-
-    fn restore(&self, change: impl Fn(&mut RestoreOptions)) -> (RestoreSummary, Log) {
-        let below = Some(entry_path(&self.sandbox.source()));
-        let (mut options, log) = (self.sandbox.restore_options(self.target.path()).with_below(below), Log::default());
-        change(&mut options);
-        let (repository, view) = (self.sandbox.repository(), self.sandbox.view(self.id));
-        (restore::restore(&repository, &view, &options, &heard_by(&log)).expect("a restore"), log)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.target.path().join(name)
-    }
-
-    /// Entries of the target, the folder itself apart.
-    fn found(&self) -> tree::Tree {
-        let mut found = tree::read(self.target.path());
-        found.remove(&b""[..]);
-        found
-    }
-
-    /// Entries that the target lacks or has too much, the folder itself apart.
-    fn differences(&self) -> Vec<String> {
-        let mut wanted = tree::read(&self.sandbox.source());
-        wanted.remove(&b""[..]);
-        tree::differences(&self.found(), &wanted)
-    }
-}
 
 fn set_modified(path: &Path, since: Duration) {
     File::open(path).expect("opened").set_modified(SystemTime::UNIX_EPOCH + since).expect("a time");
