@@ -33,7 +33,7 @@ impl Peers {
     /// Runs the chain, and begins zstd's best unless `is_quick`.
     pub(super) fn begin(data: &Data, is_quick: bool, work: &Path) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("versions").tempdir_in(work)?;
-        let mut chain = PatchChain::begin(folder.path())?;
+        let mut chain = PatchChain::begin(3, folder.path())?;
         data.ranges().into_iter().try_for_each(|range| chain.add_bytes(&data.bytes[range]))?;
         let (chain_bytes, chain_seconds) = (chain.bytes, chain.seconds);
         let best = if is_quick { None } else { Some(best(data, folder.path())?) };

@@ -13,20 +13,21 @@ use tempfile::TempDir;
 
 /// The chain so far.
 pub struct PatchChain {
-    /// Compressed bytes of the first version, and of each against the one before, at level 3.
+    /// Compressed bytes of the first version, and of each against the one before.
     pub bytes: u64,
     /// Time that took.
     pub seconds: f64,
+    level: u8,
     before: Option<PathBuf>,
     folder: TempDir,
 }
 
 impl PatchChain {
-    /// An empty chain, its files below `work`.
-    pub fn begin(work: &Path) -> Result<Self> {
+    /// An empty chain at this level of zstd, its files below `work`.
+    pub fn begin(level: u8, work: &Path) -> Result<Self> {
         install::ensure(&[ZSTD])?;
         let folder = tempfile::Builder::new().prefix("chain").tempdir_in(work)?;
-        Ok(Self { bytes: 0, seconds: 0.0, before: None, folder })
+        Ok(Self { bytes: 0, seconds: 0.0, level, before: None, folder })
     }
 
     /// The next version: a folder as the archive `tar` makes of it, a file as it is. A file has to stay until the next
@@ -54,7 +55,7 @@ impl PatchChain {
     fn encode(&mut self, version: PathBuf) -> Result<()> {
         let out = self.folder.path().join("out");
         let mut zstd = Command::new(ZSTD.program);
-        zstd.args(["-3", "-q", "-f", "--long=31", "-T1"]);
+        zstd.arg(format!("-{}", self.level)).args(["-q", "-f", "--long=31", "-T1"]);
         if let Some(before) = &self.before {
             zstd.arg(format!("--patch-from={}", before.display()));
         }

@@ -2,8 +2,9 @@
 //! over, beside `cp -r`; the forgetting, and the restores of what is left. A configuration that fails takes no further
 //! part and says why.
 
+use super::Effort;
 use super::configuration::Prepared;
-use super::outcome::{Backup, Forgotten, Outcome, Restores};
+use super::outcome::{AtRest, Backup, Forgotten, Outcome, Restores};
 use super::versions::{RESTORED, Taken, Versions};
 use anyhow::Result;
 use siltstone_testbed::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
@@ -28,14 +29,8 @@ struct Subject {
     outcome: Result<Outcome>,
 }
 
-/// Runs round `number` of this history, with so many rounds of restores.
-pub(super) fn run(
-    corpus: &Corpus,
-    prepared: &[Prepared],
-    number: u64,
-    restore_rounds: u64,
-    work: &Path,
-) -> Result<Found> {
+/// Runs round `number` of this history.
+pub(super) fn run(corpus: &Corpus, prepared: &[Prepared], number: u64, effort: Effort, work: &Path) -> Result<Found> {
     let folder = tempfile::tempdir_in(work)?;
     let work = folder.path();
     let mut subjects = Vec::new();
@@ -53,7 +48,7 @@ pub(super) fn run(
     round.in_turn("size", Subject::weigh);
     let mut pile = Pile::below(work)?;
     let mut copies = Restores::of(versions.newest()?.bytes);
-    for restore_round in 1..=restore_rounds {
+    for restore_round in 1..=effort.restore_rounds {
         for (at, taken) in versions.restored()?.into_iter().enumerate() {
             let step = format!("restore {restore_round} of {}", taken.label);
             round.in_turn(&step, |subject| subject.restore(&source, at, taken, &mut pile));
@@ -62,6 +57,10 @@ pub(super) fn run(
         copies.costs.push(copied(&source, copies.bytes, &mut pile)?);
     }
     round.subjects.iter_mut().for_each(|subject| subject.note(|outcome| outcome.copies = copies.clone()));
+    if effort.at_rest {
+        let newest = versions.newest()?;
+        round.in_turn("at rest", |subject| subject.rest(&source, newest, effort.restore_rounds, work, &mut pile));
+    }
     let labels = versions.labels();
     round.in_turn("forget half", |subject| subject.forget(&half(&labels)));
     round.in_turn("restore of the rest", |subject| subject.restore_rest(&source, &versions, &mut pile));
@@ -119,6 +118,23 @@ impl Subject {
             outcome.restores[at].bytes = taken.bytes;
             outcome.restores[at].costs.push(cost);
         });
+        Ok(())
+    }
+
+    /// Lets a copy of the repository come to rest; nothing if the program is a peer.
+    fn rest(&mut self, source: &Path, newest: &Taken, restores: u64, work: &Path, pile: &mut Pile) -> Result<()> {
+        if self.repository.name() != Name::Silt {
+            return Ok(());
+        }
+        let copy = self.repository.copied_to(&work.join(format!("{}-at-rest", self.name)))?;
+        flush()?;
+        let cost = program::measured(copy.command().args(["maintain", "--recompress"]))?;
+        let repository_bytes = tree::bytes(&copy.path())?;
+        let mut of_newest = Restores::of(newest.bytes);
+        for _ in 0..restores {
+            of_newest.costs.push(restored_and_compared(&copy, source, &newest.label, &newest.listing, pile)?.0);
+        }
+        self.note(|outcome| outcome.at_rest = Some(AtRest { cost, repository_bytes, of_newest }));
         Ok(())
     }
 

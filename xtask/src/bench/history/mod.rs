@@ -1,7 +1,7 @@
 //! Whole histories, `cargo xtask bench history`: every version of a corpus becomes a snapshot, in every configuration
 //! of `silt` and by the peers, in one run. What it takes to make them, to bring back the first, the middle and the
 //! last, to forget every second; and what lies on disk. Beside it stand `zstd -3 --patch-from` over the versions and
-//! `cp -r`.
+//! `cp -r`. With `--at-rest` it is also what `silt maintain --recompress` makes of it, beside the chain at level 19.
 //!
 //! | file | what |
 //! |---|---|
@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// Times each snapshot is restored in each of these, the tools taking turns: 3 by default, 1 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     restore_rounds: Option<u64>,
+    /// Also encode a copy of each repository of `silt` once more, with all effort, and make the chain at level 19.
+    #[arg(long)]
+    at_rest: bool,
     /// Only make the data.
     #[arg(long)]
     prepare: bool,
@@ -57,9 +60,21 @@ impl Options {
         if self.configs.is_empty() { configuration::installed() } else { configuration::named(&self.configs) }
     }
 
-    fn restore_rounds(&self) -> u64 {
-        self.restore_rounds.unwrap_or(if self.histories.output.quick { 1 } else { 3 })
+    fn effort(&self) -> Effort {
+        let restore_rounds = self.restore_rounds.unwrap_or(if self.histories.output.quick { 1 } else { 3 });
+        Effort { rounds: self.rounds, restore_rounds, at_rest: self.at_rest }
     }
+}
+
+/// How often, and how much, is measured.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Rounds of everything.
+    rounds: u64,
+    /// Rounds of restores in each of these.
+    restore_rounds: u64,
+    /// Whether repositories are measured at rest too.
+    at_rest: bool,
 }
 
 /// Runs the benchmark and prints its tables.
@@ -77,12 +92,12 @@ pub(super) fn run(options: &Options) -> Result<()> {
     if options.histories.output.quick && options.configs.is_empty() {
         prepared.retain(|prepared| configuration::FEW.contains(&prepared.configuration.name));
     }
-    let mut results = Results::default();
+    let (mut results, effort) = (Results::default(), options.effort());
     for corpus in &corpora {
-        results.add(corpus, &prepared, (options.rounds, options.restore_rounds()), work.path())?;
+        results.add(corpus, &prepared, effort, work.path())?;
     }
     let mut notes = configuration::versions(&prepared);
-    let (rounds, restore_rounds) = (options.rounds, options.restore_rounds());
+    let Effort { rounds, restore_rounds, .. } = effort;
     notes.push(format!("rounds: {rounds}, of restores in each: {restore_rounds}; shown is the median"));
     let output = &options.histories.output;
     output.publish(&record_name(&corpora), &results.tables, &results.rows, &notes, work.path())?;
@@ -107,12 +122,11 @@ struct Results {
 }
 
 impl Results {
-    /// `rounds`: of everything, and of restores in each of these.
-    fn add(&mut self, corpus: &Corpus, prepared: &[Prepared], rounds: (u64, u64), work: &Path) -> Result<()> {
+    fn add(&mut self, corpus: &Corpus, prepared: &[Prepared], effort: Effort, work: &Path) -> Result<()> {
         let mut outcomes: Vec<Result<Vec<Outcome>>> = prepared.iter().map(|_| Ok(Vec::new())).collect();
         let mut copies = Vec::new();
-        for number in 0..rounds.0 {
-            let found = job::run(corpus, prepared, number, rounds.1, work)?;
+        for number in 0..effort.rounds {
+            let found = job::run(corpus, prepared, number, effort, work)?;
             copies.push(found.copies);
             for (all, outcome) in outcomes.iter_mut().zip(found.outcomes) {
                 match (all.as_mut(), outcome) {
@@ -137,7 +151,10 @@ impl Results {
                 }
             }
         }
-        rows.push(chain_row(corpus, work)?);
+        rows.push(chain_row(corpus, 3, table::CHAIN, work)?);
+        if effort.at_rest {
+            rows.push(chain_row(corpus, 19, table::CHAIN_AT_REST, work)?);
+        }
         rows.push(copy_row(corpus, &copies));
         table::compare(&mut rows);
         self.tables += &table::tables(&corpus.name, &corpus.description, &rows);
@@ -146,15 +163,15 @@ impl Results {
     }
 }
 
-fn chain_row(corpus: &Corpus, work: &Path) -> Result<Row> {
-    let mut chain = PatchChain::begin(work)?;
+fn chain_row(corpus: &Corpus, level: u8, name: &str, work: &Path) -> Result<Row> {
+    let mut chain = PatchChain::begin(level, work)?;
     let (mut source_bytes, mut encoded_bytes) = (0, 0);
     for (number, version) in (1..).zip(&corpus.versions) {
-        eprintln!("{}: zstd --patch-from, version {number} of {}", corpus.name, corpus.versions.len());
+        eprintln!("{}: {name}, version {number} of {}", corpus.name, corpus.versions.len());
         source_bytes += tree::bytes(version)?;
         encoded_bytes += chain.add(version)?;
     }
-    let mut row = head("history", &corpus.name, table::CHAIN);
+    let mut row = head("history", &corpus.name, name);
     row.insert("source_bytes".into(), json!(source_bytes));
     row.insert("repository_bytes".into(), json!(chain.bytes));
     row.insert("ratio".into(), json!(rounded(as_float(source_bytes) / as_float(chain.bytes.max(1)), 2)));

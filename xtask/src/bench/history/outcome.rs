@@ -36,6 +36,16 @@ pub(super) struct Restores {
     pub(super) costs: Vec<Cost>,
 }
 
+/// A copy of the repository that was encoded once more.
+#[derive(Clone, Debug)]
+pub(super) struct AtRest {
+    /// Cost of encoding.
+    pub(super) cost: Cost,
+    pub(super) repository_bytes: u64,
+    /// Restores of the newest.
+    pub(super) of_newest: Restores,
+}
+
 /// Everything of one configuration in one round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
@@ -46,6 +56,8 @@ pub(super) struct Outcome {
     pub(super) restores: Vec<Restores>,
     /// `cp -r` of the last, in the same rounds.
     pub(super) copies: Restores,
+    /// With all versions in, if that was asked for.
+    pub(super) at_rest: Option<AtRest>,
     /// Forgetting of every second snapshot.
     pub(super) forgotten: Option<Forgotten>,
 }
@@ -115,6 +127,9 @@ impl Outcome {
             ("restore_last_mb_per_s", restore(2)),
             ("restore_last_to_cp", self.restores.get(2).and_then(|last| last.speed_to(&self.copies))),
             ("restore_spread_percent", self.restores.get(2).and_then(|last| Some(last.spread()?.percent()))),
+            ("at_rest_seconds", self.at_rest.as_ref().map(|at_rest| at_rest.cost.wall.as_secs_f64())),
+            ("restore_at_rest_mb_per_s", self.at_rest.as_ref().and_then(|at_rest| at_rest.of_newest.mb_per_s())),
+            ("at_rest_peak_mib", self.at_rest.as_ref().map(|at_rest| mib(at_rest.cost))),
             ("forget_seconds", self.forgotten.map(|forgotten| forgotten.cost.wall.as_secs_f64())),
             ("peak_mib", [backup_peak, restore_peak, forget_peak].into_iter().flatten().reduce(f64::max)),
             ("backup_peak_mib", backup_peak),
@@ -129,6 +144,7 @@ impl Outcome {
         let mut counted = vec![
             ("source_bytes", json!(self.source_bytes())),
             ("repository_bytes", json!(self.repository_bytes)),
+            ("at_rest_bytes", json!(self.at_rest.as_ref().map(|at_rest| at_rest.repository_bytes))),
             ("ratio", json!(rounded(ratio, 2))),
             ("bytes_returned", json!(self.forgotten.map(|forgotten| forgotten.bytes_returned))),
         ];
@@ -187,6 +203,7 @@ mod tests {
             repository_bytes: 10_000_000,
             restores: vec![Restores { bytes: 10_000_000, costs: [1, 5, 2].map(cost).into() }; 3],
             copies: Restores { bytes: 10_000_000, costs: [3, 1, 1].map(cost).into() },
+            at_rest: None,
             forgotten: Some(Forgotten { cost: cost(1), bytes_returned: -5 }),
         }
     }

@@ -13,6 +13,9 @@ const MEASURED: &str = "config repository_bytes ratio backup_mb_per_s first_mb_p
 /// Columns of the table of comparisons.
 const COMPARED: &str = "config bytes_to_chain bytes_to_restic bytes_to_borg bytes_to_peer first_to_restic \
     first_to_borg first_to_peer later_to_first restore_last_to_cp restore_last_to_peer";
+/// Columns of the table of what was measured at rest.
+const AT_REST: &str = "config repository_bytes at_rest_bytes at_rest_seconds at_rest_peak_mib \
+    restore_last_mb_per_s restore_at_rest_mb_per_s at_rest_to_chain";
 /// Name of the default configuration, which is held against what is wanted.
 const DEFAULT: &str = "reverse";
 const WANTED: [(&str, Wanted); 6] = [
@@ -27,6 +30,8 @@ const WANTED: [(&str, Wanted); 6] = [
 const WANTED_OF_TARS: (&str, Wanted) = ("bytes_to_peer", Wanted::AtMost(0.25));
 /// Rows that are not a configuration of `silt`.
 pub(super) const CHAIN: &str = "zstd --patch-from";
+/// Name of the chain that repositories at rest are held against.
+pub(super) const CHAIN_AT_REST: &str = "zstd -19 --patch-from";
 /// Name of the copy that restores are held against.
 pub(super) const COPY: &str = "cp -r";
 const RESTIC: &str = "restic";
@@ -67,9 +72,10 @@ pub(super) fn compare(rows: &mut [Row]) {
     let peers =
         |key: &str, better: fn(f64, f64) -> f64| PEERS.into_iter().filter_map(|name| of(name, key)).reduce(better);
     let (bytes, first, later, last) = ("repository_bytes", "first_mb_per_s", "later_mb_per_s", "restore_last_mb_per_s");
-    for row in rows.iter_mut().filter(|row| ![CHAIN, COPY].iter().any(|name| row["config"] == *name)) {
+    for row in rows.iter_mut().filter(|row| ![CHAIN, CHAIN_AT_REST, COPY].iter().any(|name| row["config"] == *name)) {
         let ratios = [
             ("bytes_to_chain", number(row, bytes), of(CHAIN, bytes)),
+            ("at_rest_to_chain", number(row, "at_rest_bytes"), of(CHAIN_AT_REST, bytes)),
             ("bytes_to_restic", number(row, bytes), of(RESTIC, bytes)),
             ("bytes_to_borg", number(row, bytes), of(BORG, bytes)),
             ("bytes_to_peer", number(row, bytes), peers(bytes, f64::min)),
@@ -90,15 +96,23 @@ fn number(row: &Row, key: &str) -> Option<f64> {
     row.get(key).and_then(Value::as_f64)
 }
 
-/// Both tables of one history, under its name.
+/// The tables of one history, under its name.
 pub(super) fn tables(data: &str, description: &str, rows: &[Row]) -> String {
     let compared: Vec<Row> = rows.iter().filter(|row| row.contains_key("bytes_to_chain")).cloned().collect();
     format!(
-        "### {data}\n\n{description}\n\n{}\nAgainst the others:\n\n{}\n{}\n",
+        "### {data}\n\n{description}\n\n{}\nAgainst the others:\n\n{}\n{}{}\n",
         table_of(MEASURED, rows),
         table_of(COMPARED, &compared),
+        at_rest(rows),
         verdict(data, rows)
     )
+}
+
+/// Returns the table of what was measured at rest; nothing if nothing was.
+fn at_rest(rows: &[Row]) -> String {
+    let is_told = |row: &&Row| number(row, "at_rest_bytes").is_some() || row["config"] == CHAIN_AT_REST;
+    let told: Vec<Row> = rows.iter().filter(is_told).cloned().collect();
+    if told.is_empty() { String::new() } else { format!("At rest:\n\n{}\n", table_of(AT_REST, &told)) }
 }
 
 /// Returns what is wanted of the default configuration, a line each; nothing if it took no part.
@@ -155,6 +169,17 @@ mod tests {
         assert!(said.contains("`bytes_to_chain`: at most 1.5; not measured"), "{said}");
         assert!(verdict(TARS, &rows).contains("`bytes_to_peer`: at most 0.25; **missed**: it is 0.4"));
         assert!(verdict("openssl", &rows[1..]).is_empty());
+    }
+
+    #[test]
+    fn what_rests_stands_beside_the_deeper_chain() {
+        let mut rows = vec![row("reverse", 50, 300.0), row("restic", 100, 100.0), row(CHAIN_AT_REST, 30, 1.0)];
+        assert!(!tables("d", "what", &rows[..2]).contains("At rest"));
+        rows[0].insert("at_rest_bytes".into(), json!(45));
+        compare(&mut rows);
+        assert_eq!(rows[0]["at_rest_to_chain"], 1.5);
+        let rests = at_rest(&rows);
+        assert!(rests.contains(CHAIN_AT_REST) && !rests.contains("restic"), "{rests}");
     }
 
     #[test]
