@@ -109,11 +109,14 @@ impl Subject for Forms<'_> {
     }
 }
 
+/// A pass over data.
+type Work = Box<dyn FnMut(&[u8]) -> Digest>;
+
 /// Work that stands beside the chunkers, with the digest that it must find.
 pub(super) struct Beside<'d> {
     parameters: Row,
     data: &'d [u8],
-    work: Box<dyn FnMut(&[u8]) -> Digest>,
+    work: Work,
     truth: Digest,
 }
 
