@@ -15,6 +15,7 @@ mod from;
 mod hint;
 mod interrupt;
 mod kdf;
+mod kernel;
 mod key_hint;
 mod log;
 mod memory;
@@ -60,6 +61,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(EXIT_FAILED);
         }
     };
+    if asked.parts.iter().any(|part| matches!(part.command, Command::Copy(_))) {
+        kernel::bound_arenas();
+    }
     let is_server = asked.parts.iter().any(|part| matches!(part.command, Command::Serve(_)));
     let options = std::mem::take(&mut asked.global);
     ended(options, is_server, |context| run::run(&asked, context, |part| run(&part.command, &asked, context)))
@@ -68,9 +72,12 @@ pub fn main() -> ExitCode {
 /// The program `silt-import`, which reads repositories of restic by `open`.
 pub fn import_main(open: OpenForeign) -> ExitCode {
     match ImportCli::try_parse() {
-        Ok(cli) => ended(cli.global, false, |context| match &cli.command {
-            ImportCommand::Restic(arguments) => foreign::run(arguments, open, context),
-        }),
+        Ok(cli) => {
+            kernel::bound_arenas();
+            ended(cli.global, false, |context| match &cli.command {
+                ImportCommand::Restic(arguments) => foreign::run(arguments, open, context),
+            })
+        }
         Err(error) => not_understood(&error),
     }
 }
