@@ -39,7 +39,7 @@ pub(super) fn with<'f>(findings: &[&'f Finding], parameter: &str, value: &str) -
     findings.iter().copied().filter(|finding| finding.parameter(parameter) == value).collect()
 }
 
-/// Those of one of these methods.
+/// Findings of one of these methods.
 pub(super) fn of_methods<'f>(findings: &[&'f Finding], methods: &[&str]) -> Vec<&'f Finding> {
     findings.iter().copied().filter(|finding| methods.contains(&finding.parameter("method").as_str())).collect()
 }

@@ -48,7 +48,7 @@ pub const UNLIMITED_RABIN: &str = "rabin-0";
 /// its program comes with (`config_8kb_fast25`, `config_simd512_8kb`: 32 KiB at 8 KiB) do. A byte above all others, as
 /// tar's headers have and text has not, leaves RAM without a cut until it comes again, which can be megabytes later.
 pub const LIMITED: [&str; 2] = ["ram-t", "maxp-t"];
-/// The same methods without that limit.
+/// Forms of [`LIMITED`] that have no largest chunk.
 const UNLIMITED: [&str; 2] = ["ram", "maxp"];
 
 /// Those there are.

@@ -27,7 +27,7 @@ const AE_MIN: &str = "ae-min; isa scalar; expected_bytes 8192";
 const MAXP: &str = "maxp-t; isa scalar; expected_bytes 8192";
 const RAM: &str = "ram-t; isa scalar; expected_bytes 8192";
 
-/// All of those that the paper has.
+/// Chunkers of the paper, hash-based and hashless, without vectors.
 const UNACCELERATED: Side = Side::Least(&[RABIN, CRC, GEAR, TTTD, FASTCDC, AE_MAX, AE_MIN, MAXP, RAM]);
 /// Hash-based chunkers, with vectors where SS-CDC gives them some.
 const HASH_BASED: Side = Side::Greatest(&[SS_GEAR, SS_CRC, FASTCDC, GEAR, CRC, RABIN, TTTD]);

@@ -43,7 +43,7 @@ impl Pairs {
         Self { series, modification, count: if settings.quick { PAIRS_QUICK } else { PAIRS }, seed: settings.seed }
     }
 
-    /// Those of both series.
+    /// Pairs of both series.
     pub(super) fn of_both(settings: &Settings) -> Vec<Self> {
         let lengths = thinned(&LENGTHS, settings).map(|length| ("mol", Modification { rate: RATE, length }));
         let rates = thinned(&RATES, settings).map(|rate| ("mor", Modification { rate, length: LENGTH }));

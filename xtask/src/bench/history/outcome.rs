@@ -56,7 +56,7 @@ pub(super) struct Outcome {
     pub(super) restores: Vec<Restores>,
     /// `cp -r` of the last, in the same rounds.
     pub(super) copies: Restores,
-    /// With all versions in, if that was asked for.
+    /// Measures at rest, with all versions in, if they were asked for.
     pub(super) at_rest: Option<AtRest>,
     /// Forgetting of every second snapshot.
     pub(super) forgotten: Option<Forgotten>,
