@@ -4,7 +4,7 @@
 
 use super::Effort;
 use super::configuration::Prepared;
-use super::outcome::{AtRest, Backup, Forgotten, Outcome, Restores};
+use super::outcome::{AT_REST, AtRest, Backup, Forgotten, Outcome, Restores};
 use super::versions::{RESTORED, Taken, Versions};
 use anyhow::Result;
 use siltstone_testbed::bench::rounds::{Pile, copied, flush, half, restored_and_compared, turns};
@@ -121,20 +121,22 @@ impl Subject {
         Ok(())
     }
 
-    /// Lets a copy of the repository come to rest; nothing if the program is a peer.
+    /// Lets copies of the repository come to rest, in each way; nothing if the program is a peer.
     fn rest(&mut self, source: &Path, newest: &Taken, restores: u64, work: &Path, pile: &mut Pile) -> Result<()> {
         if self.repository.name() != Name::Silt {
             return Ok(());
         }
-        let copy = self.repository.copied_to(&work.join(format!("{}-at-rest", self.name)))?;
-        flush()?;
-        let cost = program::measured(copy.command().args(["maintain", "--recompress"]))?;
-        let repository_bytes = tree::bytes(&copy.path())?;
-        let mut of_newest = Restores::of(newest.bytes);
-        for _ in 0..restores {
-            of_newest.costs.push(restored_and_compared(&copy, source, &newest.label, &newest.listing, pile)?.0);
+        for (name, options) in AT_REST {
+            let copy = self.repository.copied_to(&work.join(format!("{}-{name}", self.name)))?;
+            flush()?;
+            let cost = program::measured(copy.command().args(["maintain", "--recompress"]).args(options))?;
+            let repository_bytes = tree::bytes(&copy.path())?;
+            let mut of_newest = Restores::of(newest.bytes);
+            for _ in 0..restores {
+                of_newest.costs.push(restored_and_compared(&copy, source, &newest.label, &newest.listing, pile)?.0);
+            }
+            self.note(|outcome| outcome.at_rest.push(AtRest { cost, repository_bytes, of_newest }));
         }
-        self.note(|outcome| outcome.at_rest = Some(AtRest { cost, repository_bytes, of_newest }));
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Whole histories, `cargo xtask bench history`: every version of a corpus becomes a snapshot, in every configuration
 //! of `silt` and by the peers, in one run. What it takes to make them, to bring back the first, the middle and the
 //! last, to forget every second; and what lies on disk. Beside it stand `zstd -3 --patch-from` over the versions and
-//! `cp -r`. With `--at-rest` it is also what `silt maintain --recompress` makes of it, beside the chain at level 19.
+//! `cp -r`. With `--at-rest` it is also what `silt maintain --recompress` makes of it, by its defaults and with
+//! `--compression max`, beside the chain at level 19.
 //!
 //! | file | what |
 //! |---|---|
@@ -46,7 +47,8 @@ pub(crate) struct Options {
     /// Times each snapshot is restored in each of these, the tools taking turns: 3 by default, 1 with --quick.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     restore_rounds: Option<u64>,
-    /// Also encode a copy of each repository of `silt` once more, with all effort, and make the chain at level 19.
+    /// Also encode copies of each repository of `silt` once more, by default and with --compression max, and make the
+    /// chain at level 19.
     #[arg(long)]
     at_rest: bool,
     /// Only make the data.

@@ -36,6 +36,9 @@ pub(super) struct Restores {
     pub(super) costs: Vec<Cost>,
 }
 
+/// Ways to encode a repository once more: names, and options of `silt maintain --recompress`.
+pub(super) const AT_REST: [(&str, &[&str]); 2] = [("at-rest", &[]), ("at-rest-max", &["--compression", "max"])];
+
 /// A copy of the repository that was encoded once more.
 #[derive(Clone, Debug)]
 pub(super) struct AtRest {
@@ -56,8 +59,8 @@ pub(super) struct Outcome {
     pub(super) restores: Vec<Restores>,
     /// `cp -r` of the last, in the same rounds.
     pub(super) copies: Restores,
-    /// Measures at rest, with all versions in, if they were asked for.
-    pub(super) at_rest: Option<AtRest>,
+    /// Measures at rest, with all versions in, in each way of [`AT_REST`], if they were asked for.
+    pub(super) at_rest: Vec<AtRest>,
     /// Forgetting of every second snapshot.
     pub(super) forgotten: Option<Forgotten>,
 }
@@ -127,9 +130,11 @@ impl Outcome {
             ("restore_last_mb_per_s", restore(2)),
             ("restore_last_to_cp", self.restores.get(2).and_then(|last| last.speed_to(&self.copies))),
             ("restore_spread_percent", self.restores.get(2).and_then(|last| Some(last.spread()?.percent()))),
-            ("at_rest_seconds", self.at_rest.as_ref().map(|at_rest| at_rest.cost.wall.as_secs_f64())),
-            ("restore_at_rest_mb_per_s", self.at_rest.as_ref().and_then(|at_rest| at_rest.of_newest.mb_per_s())),
-            ("at_rest_peak_mib", self.at_rest.as_ref().map(|at_rest| mib(at_rest.cost))),
+            ("at_rest_seconds", self.at_rest.first().map(|at_rest| at_rest.cost.wall.as_secs_f64())),
+            ("at_rest_max_seconds", self.at_rest.get(1).map(|at_rest| at_rest.cost.wall.as_secs_f64())),
+            ("restore_at_rest_mb_per_s", self.at_rest.first().and_then(|at_rest| at_rest.of_newest.mb_per_s())),
+            ("restore_at_rest_max_mb_per_s", self.at_rest.get(1).and_then(|at_rest| at_rest.of_newest.mb_per_s())),
+            ("at_rest_peak_mib", peak(&mut self.at_rest.iter().map(|at_rest| at_rest.cost))),
             ("forget_seconds", self.forgotten.map(|forgotten| forgotten.cost.wall.as_secs_f64())),
             ("peak_mib", [backup_peak, restore_peak, forget_peak].into_iter().flatten().reduce(f64::max)),
             ("backup_peak_mib", backup_peak),
@@ -144,7 +149,8 @@ impl Outcome {
         let mut counted = vec![
             ("source_bytes", json!(self.source_bytes())),
             ("repository_bytes", json!(self.repository_bytes)),
-            ("at_rest_bytes", json!(self.at_rest.as_ref().map(|at_rest| at_rest.repository_bytes))),
+            ("at_rest_bytes", json!(self.at_rest.first().map(|at_rest| at_rest.repository_bytes))),
+            ("at_rest_max_bytes", json!(self.at_rest.get(1).map(|at_rest| at_rest.repository_bytes))),
             ("ratio", json!(rounded(ratio, 2))),
             ("bytes_returned", json!(self.forgotten.map(|forgotten| forgotten.bytes_returned))),
         ];
@@ -203,7 +209,7 @@ mod tests {
             repository_bytes: 10_000_000,
             restores: vec![Restores { bytes: 10_000_000, costs: [1, 5, 2].map(cost).into() }; 3],
             copies: Restores { bytes: 10_000_000, costs: [3, 1, 1].map(cost).into() },
-            at_rest: None,
+            at_rest: Vec::new(),
             forgotten: Some(Forgotten { cost: cost(1), bytes_returned: -5 }),
         }
     }

@@ -14,8 +14,9 @@ const MEASURED: &str = "config repository_bytes ratio backup_mb_per_s first_mb_p
 const COMPARED: &str = "config bytes_to_chain bytes_to_restic bytes_to_borg bytes_to_peer first_to_restic \
     first_to_borg first_to_peer later_to_first restore_last_to_cp restore_last_to_peer";
 /// Columns of the table of what was measured at rest.
-const AT_REST: &str = "config repository_bytes at_rest_bytes at_rest_seconds at_rest_peak_mib \
-    restore_last_mb_per_s restore_at_rest_mb_per_s at_rest_to_chain";
+const AT_REST: &str = "config repository_bytes at_rest_bytes at_rest_seconds at_rest_max_bytes at_rest_max_seconds \
+    at_rest_peak_mib restore_last_mb_per_s restore_at_rest_mb_per_s restore_at_rest_max_mb_per_s at_rest_to_chain \
+    at_rest_max_to_chain";
 /// Name of the default configuration, which is held against what is wanted.
 const DEFAULT: &str = "reverse";
 const WANTED: [(&str, Wanted); 6] = [
@@ -76,6 +77,7 @@ pub(super) fn compare(rows: &mut [Row]) {
         let ratios = [
             ("bytes_to_chain", number(row, bytes), of(CHAIN, bytes)),
             ("at_rest_to_chain", number(row, "at_rest_bytes"), of(CHAIN_AT_REST, bytes)),
+            ("at_rest_max_to_chain", number(row, "at_rest_max_bytes"), of(CHAIN_AT_REST, bytes)),
             ("bytes_to_restic", number(row, bytes), of(RESTIC, bytes)),
             ("bytes_to_borg", number(row, bytes), of(BORG, bytes)),
             ("bytes_to_peer", number(row, bytes), peers(bytes, f64::min)),
