@@ -6,10 +6,11 @@
 //! hash       n threads   fingerprints of a piece                            (tickets keep the order)
 //! assemble   1 thread    known or new? numbers, recipes, catalog, regions   (in stream order)
 //! select     1 thread    what to encode against what: `forward`             (in stream order)
-//! encode     n threads   compress, decompress, compare                      (tickets keep the order)
+//! encode     n threads   likeness of new chunks, which lie beside what they resemble (`window`);
+//!                        compress, decompress, compare                      (tickets keep the order)
 //! pack       1 thread    containers, storage
 //! ```
-//! Every queue is bounded; together they hold some 100 MiB whatever the source, the rest of the budget is the index's.
+//! Every queue is bounded; together they hold some 120 MiB whatever the source, the rest of the budget is the index's.
 //!
 //! ```text
 //! backup      -> modes, settle              this file: looks at what is asked for, begins a run and ends it
@@ -58,6 +59,7 @@ mod sketch_file;
 pub mod source;
 mod sources;
 mod stages;
+mod window;
 
 pub use changed_list::ChangedList;
 pub use chunker::{CHUNK_BYTES_AVERAGE, chunker_names, chunker_sized, default_chunker};

@@ -1,24 +1,57 @@
-//! New chunks become regions in the order in which they come: all of them whole.
+//! New chunks become regions, all of them whole: those of files beside those that they resemble (module `window`), those
+//! of metadata in the order in which they come.
 
 use super::flow::{Encoded, Handed, Reached};
+use super::window::{WINDOW_BYTES, WaitingChunk, Window};
 use crate::EngineError;
 use crate::delta::Likeness;
-use crate::parallel::Pool;
+use crate::parallel::{Pool, Ticket};
 use crossbeam_channel::Sender;
+use siltstone_store::StoreError;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder, split_region};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
-/// Chunks of one kind gathered until they fill a region.
+/// Text of files' chunks whose likeness is one piece of work, bytes.
+const BATCH_BYTES: usize = 1 << 20;
+/// Batches whose likeness may be asked for before the first is waited for.
+const BATCHES_AHEAD: usize = 4;
+
+/// Chunks gathered one after another.
 #[derive(Default)]
-struct GatheredRegion {
+struct GatheredChunks {
     chunks: Vec<ChunkEntry>,
     plain: Vec<u8>,
 }
 
+impl GatheredChunks {
+    /// Tells whether a chunk would bring it above so many bytes.
+    fn is_full_for(&self, bytes: &[u8], target: usize) -> bool {
+        !self.chunks.is_empty() && self.plain.len() + bytes.len() > target
+    }
+
+    fn push(&mut self, chunk: ChunkEntry, bytes: &[u8], target: usize) {
+        if self.plain.capacity() == 0 {
+            self.plain.reserve_exact(target);
+        }
+        self.chunks.push(chunk);
+        self.plain.extend_from_slice(bytes);
+    }
+
+    fn likenesses(&self) -> Vec<Likeness> {
+        split_region(&self.chunks, &self.plain).map(|(_, bytes)| Likeness::of(bytes)).collect()
+    }
+}
+
 /// Fills regions and hands them out to be encoded.
 pub(super) struct Regions<'env> {
-    data: GatheredRegion,
-    metadata: GatheredRegion,
+    /// Chunks of files, until they are a batch.
+    data: GatheredChunks,
+    /// Batches before, with the likeness of each of their chunks.
+    looked_at: VecDeque<Ticket<(GatheredChunks, Vec<Likeness>)>>,
+    window: Window,
+    metadata: GatheredChunks,
     encoders: Pool<'env, RegionEncoder>,
     /// True if old chunks will be encoded against the new ones.
     is_for_migration: bool,
@@ -28,8 +61,10 @@ pub(super) struct Regions<'env> {
 impl<'env> Regions<'env> {
     pub(super) fn new(encoders: Pool<'env, RegionEncoder>, is_for_migration: bool, packer: Sender<Handed>) -> Self {
         Self {
-            data: GatheredRegion::default(),
-            metadata: GatheredRegion::default(),
+            data: GatheredChunks::default(),
+            looked_at: VecDeque::new(),
+            window: Window::new(),
+            metadata: GatheredChunks::default(),
             encoders,
             is_for_migration,
             packer,
@@ -37,53 +72,109 @@ impl<'env> Regions<'env> {
     }
 
     pub(super) fn push(&mut self, kind: ContainerKind, chunk: ChunkEntry, bytes: &[u8]) -> Result<(), EngineError> {
-        let open = self.open(kind);
-        if !open.chunks.is_empty() && open.plain.len() + bytes.len() > kind.region_bytes_target() {
-            self.flush(kind)?;
+        match kind {
+            ContainerKind::Data => {
+                if self.data.is_full_for(bytes, BATCH_BYTES) {
+                    self.look_at_batch()?;
+                }
+                self.data.push(chunk, bytes, BATCH_BYTES);
+            }
+            ContainerKind::Metadata => {
+                let target = kind.region_bytes_target();
+                if self.metadata.is_full_for(bytes, target) {
+                    self.encode_metadata()?;
+                }
+                self.metadata.push(chunk, bytes, target);
+            }
         }
-        let open = self.open(kind);
-        if open.plain.capacity() == 0 {
-            open.plain.reserve_exact(kind.region_bytes_target());
-        }
-        open.chunks.push(chunk);
-        open.plain.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn open(&mut self, kind: ContainerKind) -> &mut GatheredRegion {
-        match kind {
-            ContainerKind::Data => &mut self.data,
-            ContainerKind::Metadata => &mut self.metadata,
-        }
+    /// Has the likeness of the open batch found.
+    fn look_at_batch(&mut self) -> Result<(), EngineError> {
+        let batch = std::mem::take(&mut self.data);
+        self.looked_at.push_back(self.encoders.submit(move |_| {
+            let likenesses = batch.likenesses();
+            (batch, likenesses)
+        }));
+        if self.looked_at.len() > BATCHES_AHEAD { self.take_batch() } else { Ok(()) }
     }
 
-    /// Hands the open region on to be encoded.
-    fn flush(&mut self, kind: ContainerKind) -> Result<(), EngineError> {
-        let open = self.open(kind);
+    /// Takes the first of the batches into the window, and hands out what has no room there any more.
+    fn take_batch(&mut self) -> Result<(), EngineError> {
+        let Some(ticket) = self.looked_at.pop_front() else { return Ok(()) };
+        let (GatheredChunks { chunks, plain }, likenesses) = ticket.wait()?;
+        let (batch, mut start) = (Arc::new(plain), 0);
+        for (chunk, likeness) in chunks.into_iter().zip(likenesses) {
+            let length = chunk.length as usize;
+            self.window.push(WaitingChunk::new(chunk, likeness, batch.clone(), start));
+            start += length;
+        }
+        while self.window.bytes() > WINDOW_BYTES {
+            self.encode_from_window()?;
+        }
+        Ok(())
+    }
+
+    /// Hands a region of the window on to be encoded.
+    fn encode_from_window(&mut self) -> Result<(), EngineError> {
+        let waiting = self.window.take_region(ContainerKind::Data.region_bytes_target());
+        let is_for_migration = self.is_for_migration;
+        let ticket = self.encoders.submit(move |encoder| {
+            let mut plain = Vec::with_capacity(waiting.iter().map(|chunk| chunk.text().len()).sum());
+            waiting.iter().for_each(|chunk| plain.extend_from_slice(chunk.text()));
+            let (chunks, mut likenesses): (Vec<_>, Vec<_>) =
+                waiting.into_iter().map(|chunk| (chunk.entry, chunk.likeness)).unzip();
+            if !is_for_migration {
+                likenesses.clear();
+            }
+            Ok(Encoded { region: EncodedRegion::encode(encoder, chunks, &plain)?, likenesses, was_offered: false })
+        });
+        self.hand_on(ContainerKind::Data, ticket)
+    }
+
+    /// Hands the open region of metadata on to be encoded.
+    fn encode_metadata(&mut self) -> Result<(), EngineError> {
+        let open = std::mem::take(&mut self.metadata);
         if open.chunks.is_empty() {
             return Ok(());
         }
-        let (chunks, plain) = (std::mem::take(&mut open.chunks), std::mem::take(&mut open.plain));
         let is_for_migration = self.is_for_migration;
         let ticket = self.encoders.submit(move |encoder| {
-            let looked_at = split_region(&chunks, &plain).filter(|_| is_for_migration);
-            let likenesses = looked_at.map(|(_, bytes)| Likeness::of(bytes)).collect();
-            Ok(Encoded { region: EncodedRegion::encode(encoder, chunks, &plain)?, likenesses, was_offered: false })
+            let likenesses = if is_for_migration { open.likenesses() } else { Vec::new() };
+            let region = EncodedRegion::encode(encoder, open.chunks, &open.plain)?;
+            Ok(Encoded { region, likenesses, was_offered: false })
         });
+        self.hand_on(ContainerKind::Metadata, ticket)
+    }
+
+    fn hand_on(&self, kind: ContainerKind, ticket: Ticket<Result<Encoded, StoreError>>) -> Result<(), EngineError> {
         // The packer goes away only after an error of its own, which is the one told.
         self.packer.send(Handed::Region(kind, ticket)).map_err(|_| EngineError::Interrupted)
     }
 
+    /// Hands on all that waits.
+    fn flush(&mut self) -> Result<(), EngineError> {
+        if !self.data.chunks.is_empty() {
+            self.look_at_batch()?;
+        }
+        while !self.looked_at.is_empty() {
+            self.take_batch()?;
+        }
+        while self.window.bytes() > 0 {
+            self.encode_from_window()?;
+        }
+        self.encode_metadata()
+    }
+
     /// Hands on what is open, and the checkpoint behind it.
     pub(super) fn checkpoint(&mut self, reached: Reached) -> Result<(), EngineError> {
-        self.flush(ContainerKind::Data)?;
-        self.flush(ContainerKind::Metadata)?;
+        self.flush()?;
         self.packer.send(Handed::Checkpoint(Box::new(reached))).map_err(|_| EngineError::Interrupted)
     }
 
     /// Hands on what is left.
     pub(super) fn finish(mut self) -> Result<(), EngineError> {
-        self.flush(ContainerKind::Data)?;
-        self.flush(ContainerKind::Metadata)
+        self.flush()
     }
 }

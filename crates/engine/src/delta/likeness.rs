@@ -34,6 +34,11 @@ impl Likeness {
         Self { sketch, anchors }
     }
 
+    /// Hashes of stretches of the chunk, by which others with the same stretches are found.
+    pub(crate) fn anchors(&self) -> &[u32] {
+        &self.anchors
+    }
+
     /// Makes one of a sketch, where anchors are of no use.
     pub(crate) fn of_sketch(sketch: Option<Sketch>) -> Self {
         Self { sketch, anchors: Vec::new() }

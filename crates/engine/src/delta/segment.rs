@@ -2,7 +2,7 @@
 
 use siltstone_similar::region::{Offer, choose_bases};
 use siltstone_store::ChunkNumber;
-use siltstone_store::region::ChunkEntry;
+use siltstone_store::region::{ChunkEntry, split_region};
 
 /// Text of a segment, bytes (MeGA, ATC 2022, section 4.2), unless said otherwise.
 pub(crate) const SEGMENT_BYTES: usize = 20 << 20;
@@ -18,6 +18,8 @@ pub(crate) struct OpenRegion {
     /// Their bytes, one after another.
     pub(crate) plain: Vec<u8>,
     offers: Vec<Vec<Offer<ChunkNumber>>>,
+    /// The highest number among them.
+    highest: Option<ChunkNumber>,
 }
 
 impl OpenRegion {
@@ -33,9 +35,28 @@ impl OpenRegion {
 
     /// Adds a chunk.
     pub(crate) fn push(&mut self, chunk: ChunkEntry, bytes: &[u8], offers: Vec<Offer<ChunkNumber>>) {
+        self.highest = self.highest.max(Some(chunk.number));
         self.chunks.push(chunk);
         self.plain.extend_from_slice(bytes);
         self.offers.push(offers);
+    }
+
+    /// Tells whether it has this chunk.
+    pub(crate) fn has(&self, number: ChunkNumber) -> bool {
+        self.highest >= Some(number) && self.chunks.iter().any(|chunk| chunk.number == number)
+    }
+
+    /// Brings the chunks into the order of their numbers, which a region has.
+    pub(crate) fn sort(&mut self) {
+        if self.chunks.is_sorted_by_key(|chunk| chunk.number) {
+            return;
+        }
+        let before = std::mem::take(self);
+        *self = Self::with_room(before.plain.len());
+        let members = split_region(&before.chunks, &before.plain).zip(before.offers);
+        let mut members: Vec<_> = members.collect();
+        members.sort_unstable_by_key(|((chunk, _), _)| chunk.number);
+        members.into_iter().for_each(|((chunk, bytes), offers)| self.push(chunk, bytes, offers));
     }
 
     /// Chooses among all offers at most `room` bytes of bases.
@@ -47,5 +68,31 @@ impl OpenRegion {
     /// The room for its bases.
     pub(crate) fn bases_room(&self) -> usize {
         BASES_OF_TEXT * self.plain.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use siltstone_store::Fingerprint;
+
+    #[test]
+    fn chunks_that_come_in_any_order_are_sorted_with_their_bytes_and_offers() {
+        let mut region = OpenRegion::with_room(6);
+        for (number, bytes) in [(5, "five"), (2, "2"), (9, "n")] {
+            let length = u32::try_from(bytes.len()).unwrap();
+            let entry = ChunkEntry { number: ChunkNumber(number), fingerprint: Fingerprint([0; 16]), length };
+            let offer = Offer { number: ChunkNumber(number + 100), bytes: 1, weight: 1 };
+            region.push(entry, bytes.as_bytes(), vec![offer]);
+        }
+        assert_eq!(
+            [1, 2, 5, 6, 9, 10].map(|number| region.has(ChunkNumber(number))),
+            [false, true, true, false, true, false]
+        );
+        region.sort();
+        assert_eq!(region.plain, b"2fiven");
+        assert_eq!(region.chunks.iter().map(|chunk| chunk.number.0).collect::<Vec<_>>(), [2, 5, 9]);
+        assert_eq!(region.bases(1), [ChunkNumber(102)], "the first member's offer is the first chunk's");
+        assert!(region.has(ChunkNumber(9)) && !region.has(ChunkNumber(10)));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! command         takes                                          of M bytes
-//! backup          queues, buffers, compressors                   144 MiB
+//! backup          queues, buffers, compressors, and a window of  144 MiB
+//!                 new text whose like may come, 16 MiB
 //!                 list of changes                                (M - 144 MiB) / 4
 //!                 R: what is left of M after these two
 //!                 segments, and bases read for them (forward)    F = min(R / 2, 160 MiB)
@@ -62,7 +63,7 @@ use siltstone_store::container::CONTAINER_BYTES_DEFAULT;
 
 const MIB: u64 = 1 << 20;
 
-/// Queues, buffers and compressors of a backup.
+/// Queues, buffers and compressors of a backup, and the window in which new chunks wait.
 const BACKUP_FIXED_BYTES: u64 = 144 * MIB;
 /// The least a backup's indexes can work with.
 const BACKUP_INDEX_BYTES_MIN: u64 = 16 * MIB;

@@ -294,11 +294,7 @@ impl<'e> Repacker<'e> {
                 ((class, Some((standing.is_guess, bucket))), offers, DELTA_REGION_BYTES_TARGET)
             }
         };
-        // Numbers ascend within a region; what comes need not be in order.
-        let is_full = |open: &StandingRegion| {
-            let ascends = open.region.chunks.last().is_none_or(|last| last.number < chunk.number);
-            !ascends || open.region.is_full_for(&chunk, target)
-        };
+        let is_full = |open: &StandingRegion| open.region.has(chunk.number) || open.region.is_full_for(&chunk, target);
         if self.open.get(&key).is_some_and(is_full) {
             self.flush(key)?;
         }
@@ -310,9 +306,11 @@ impl<'e> Repacker<'e> {
     }
 
     fn flush(&mut self, key: Key) -> Result<(), EngineError> {
-        let Some(StandingRegion { region, standing: Some(standing) }) = self.open.remove(&key) else {
+        let Some(StandingRegion { mut region, standing: Some(standing) }) = self.open.remove(&key) else {
             return Ok(());
         };
+        // Chunks need not come in the order of their numbers: what resembles one another lies together.
+        region.sort();
         let bases = region.bases(region.bases_room());
         let OpenRegion { chunks, plain, .. } = region;
         self.encode(Region { class: key.0, standing, was_offered: key.1.is_some(), bases, chunks, plain })
