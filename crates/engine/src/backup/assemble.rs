@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 /// Where new chunks go.
 pub(super) enum Outlet<'env> {
     /// Into regions of their own, as they come.
-    Regions(Regions<'env>),
+    Regions(Box<Regions<'env>>),
     /// To the selector.
     Segments(Segments),
 }

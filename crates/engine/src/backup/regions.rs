@@ -122,7 +122,9 @@ impl<'env> Regions<'env> {
         let is_for_migration = self.is_for_migration;
         let ticket = self.encoders.submit(move |encoder| {
             let mut plain = Vec::with_capacity(waiting.iter().map(|chunk| chunk.text().len()).sum());
-            waiting.iter().for_each(|chunk| plain.extend_from_slice(chunk.text()));
+            for chunk in &waiting {
+                plain.extend_from_slice(chunk.text());
+            }
             let (chunks, mut likenesses): (Vec<_>, Vec<_>) =
                 waiting.into_iter().map(|chunk| (chunk.entry, chunk.likeness)).unzip();
             if !is_for_migration {

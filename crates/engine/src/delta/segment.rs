@@ -56,7 +56,9 @@ impl OpenRegion {
         let members = split_region(&before.chunks, &before.plain).zip(before.offers);
         let mut members: Vec<_> = members.collect();
         members.sort_unstable_by_key(|((chunk, _), _)| chunk.number);
-        members.into_iter().for_each(|((chunk, bytes), offers)| self.push(chunk, bytes, offers));
+        for ((chunk, bytes), offers) in members {
+            self.push(chunk, bytes, offers);
+        }
     }
 
     /// Chooses among all offers at most `room` bytes of bases.

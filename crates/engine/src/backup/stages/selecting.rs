@@ -28,7 +28,7 @@ impl Stages<'_, '_, '_> {
     ) -> Result<(Outlet<'env>, Option<Selecting<'scope>>), EngineError> {
         let Some(selection) = selection else {
             let regions = Regions::new(encoders, self.similar_bytes.is_some(), packer);
-            return Ok((Outlet::Regions(regions), None));
+            return Ok((Outlet::Regions(Box::new(regions)), None));
         };
         let (chunks, waiting_bytes) = (selection.chunks.clone(), selection.waiting_bytes);
         let (spill_folder, resources) = (selection.spill_folder.clone(), self.run.resources);
