@@ -9,7 +9,7 @@ use crate::parallel::{Pool, Ticket};
 use crossbeam_channel::Sender;
 use siltstone_store::StoreError;
 use siltstone_store::container::ContainerKind;
-use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder, split_region};
+use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -39,8 +39,15 @@ impl GatheredChunks {
         self.plain.extend_from_slice(bytes);
     }
 
+    /// Finds the likeness of each chunk. There are as many as chunks, whatever their lengths say: none is left out.
     fn likenesses(&self) -> Vec<Likeness> {
-        split_region(&self.chunks, &self.plain).map(|(_, bytes)| Likeness::of(bytes)).collect()
+        let mut rest = self.plain.as_slice();
+        let of_next = |chunk: &ChunkEntry| {
+            let (bytes, after) = rest.split_at_checked(chunk.length as usize).unwrap_or((rest, &[]));
+            rest = after;
+            Likeness::of(bytes)
+        };
+        self.chunks.iter().map(of_next).collect()
     }
 }
 
