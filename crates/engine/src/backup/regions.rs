@@ -1,5 +1,5 @@
-//! New chunks become regions, all of them whole: those of files beside those that they resemble (module `window`), those
-//! of metadata in the order in which they come.
+//! New chunks become regions, all of them whole: those of files beside those that they resemble (module `window`),
+//! those of metadata in the order in which they come.
 
 use super::flow::{Encoded, Handed, Reached};
 use super::window::{WINDOW_BYTES, WaitingChunk, Window};
@@ -170,7 +170,7 @@ impl<'env> Regions<'env> {
         while !self.looked_at.is_empty() {
             self.take_batch()?;
         }
-        while self.window.bytes() > 0 {
+        while !self.window.is_empty() {
             self.encode_from_window()?;
         }
         self.encode_metadata()
