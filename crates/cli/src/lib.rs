@@ -61,12 +61,19 @@ pub fn main() -> ExitCode {
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    if asked.parts.iter().any(|part| matches!(part.command, Command::Copy(_))) {
-        kernel::bound_arenas();
-    }
+    arrange_memory(asked.parts.iter().map(|part| &part.command));
     let is_server = asked.parts.iter().any(|part| matches!(part.command, Command::Serve(_)));
     let options = std::mem::take(&mut asked.global);
     ended(options, is_server, |context| run::run(&asked, context, |part| run(&part.command, &asked, context)))
+}
+
+/// Tells the allocator what suits these commands. Those that run on for long give back what they do not need.
+fn arrange_memory<'c>(mut commands: impl Iterator<Item = &'c Command> + Clone) {
+    if commands.clone().any(|command| matches!(command, Command::Copy(_))) {
+        kernel::bound_arenas();
+    } else if !commands.any(|command| matches!(command, Command::Serve(_) | Command::Mount(_) | Command::Maintain(_))) {
+        kernel::keep_freed_memory();
+    }
 }
 
 /// The program `silt-import`, which reads repositories of restic by `open`.

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let bases = numbers.iter().map(|number| Ok(old[usize::try_from(*number)?]));
         let bases = bases.collect::<Result<Vec<&[u8]>, std::num::TryFromIntError>>()?;
         assert!(bases.len() * CHUNK_BYTES + text.len() <= REGION_BYTES_MAX);
-        encoder.encode_plain(text, &mut payload)?;
+        encoder.encode_plain(&[text], &mut payload)?;
         plain_bytes += payload.len();
         let codec = encoder.encode(&bases, &[text], &mut payload);
         delta_bytes += payload.len();

@@ -71,10 +71,22 @@ impl EncodedRegion {
     /// [`StoreError::Limit`] past [`CHUNK_BYTES_MAX`]; [`StoreError::SelfCheck`] if the result does not decode to
     /// `plain`; [`StoreError::Machine`] if memory runs out.
     pub fn encode(encoder: &mut RegionEncoder, chunks: Vec<ChunkEntry>, plain: &[u8]) -> Result<Self, StoreError> {
-        let plain_bytes = validated_bytes(&chunks, plain)?;
+        Self::encode_members(encoder, chunks, &[plain])
+    }
+
+    /// As [`encode`](Self::encode), of chunks whose bytes lie apart: they are those of `members`, one after another.
+    ///
+    /// # Errors
+    /// Those of [`encode`](Self::encode).
+    pub fn encode_members(
+        encoder: &mut RegionEncoder,
+        chunks: Vec<ChunkEntry>,
+        members: &[&[u8]],
+    ) -> Result<Self, StoreError> {
+        let plain_bytes = validated_bytes(&chunks, members)?;
         let mut payload = Vec::new();
-        let codec = encoder.encode_plain(plain, &mut payload).map_err(unable)?;
-        encoder.check_plain(codec, &payload, plain).map_err(unable)?;
+        let codec = encoder.encode_plain(members, &mut payload).map_err(unable)?;
+        encoder.check_plain(codec, &payload, members).map_err(unable)?;
         let payload = fitted(payload);
         Ok(Self { codec, bases: Vec::new(), chunks, plain_bytes, payload })
     }
@@ -94,7 +106,7 @@ impl EncodedRegion {
         if bases.is_empty() {
             return Self::encode(encoder, chunks, plain);
         }
-        let plain_bytes = validated_bytes(&chunks, plain)?;
+        let plain_bytes = validated_bytes(&chunks, &[plain])?;
         let numbers: Vec<_> = bases.iter().map(|base| base.number).collect();
         validate_bases(&"a new region", &numbers, &chunks).map_err(own_mistake)?;
         let bytes: Vec<&[u8]> = bases.iter().map(|base| base.bytes).collect();
@@ -257,10 +269,11 @@ pub(crate) fn validate_bases(
     Ok(())
 }
 
-fn validated_bytes(chunks: &[ChunkEntry], plain: &[u8]) -> Result<u32, StoreError> {
+fn validated_bytes(chunks: &[ChunkEntry], members: &[&[u8]]) -> Result<u32, StoreError> {
     let plain_bytes = validate_chunks(&"a new region", chunks).map_err(own_mistake)?;
-    if usize::try_from(plain_bytes).ok() != Some(plain.len()) {
-        let reason = format!("its chunks have {plain_bytes} bytes, {} were given", plain.len());
+    let given = members.iter().fold(0u64, |sum, member| sum.saturating_add(member.len() as u64));
+    if u64::from(plain_bytes) != given {
+        let reason = format!("its chunks have {plain_bytes} bytes, {given} were given");
         return Err(StoreError::Refused { what: "a new region".into(), reason });
     }
     Ok(plain_bytes)

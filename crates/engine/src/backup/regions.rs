@@ -128,16 +128,11 @@ impl<'env> Regions<'env> {
         let waiting = self.window.take_region(ContainerKind::Data.region_bytes_target());
         let is_for_migration = self.is_for_migration;
         let ticket = self.encoders.submit(move |encoder| {
-            let mut plain = Vec::with_capacity(waiting.iter().map(|chunk| chunk.text().len()).sum());
-            for chunk in &waiting {
-                plain.extend_from_slice(chunk.text());
-            }
-            let (chunks, mut likenesses): (Vec<_>, Vec<_>) =
-                waiting.into_iter().map(|chunk| (chunk.entry, chunk.likeness)).unzip();
-            if !is_for_migration {
-                likenesses.clear();
-            }
-            Ok(Encoded { region: EncodedRegion::encode(encoder, chunks, &plain)?, likenesses, was_offered: false })
+            let texts: Vec<_> = waiting.iter().map(WaitingChunk::text).collect();
+            let chunks = waiting.iter().map(|chunk| chunk.entry).collect();
+            let region = EncodedRegion::encode_members(encoder, chunks, &texts)?;
+            let likenesses = waiting.into_iter().map(|chunk| chunk.likeness).filter(|_| is_for_migration).collect();
+            Ok(Encoded { region, likenesses, was_offered: false })
         });
         self.hand_on(ContainerKind::Data, ticket)
     }

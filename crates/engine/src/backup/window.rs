@@ -12,7 +12,9 @@
 //! histories of archives, images and `PostgreSQL`.
 //!
 //! [Anchors](siltstone_similar::anchors) tell what resembles what: a chunk has one in about 128 bytes. They are computed
-//! once: whoever looks for bases among the new chunks needs them too.
+//! once: whoever looks for bases among the new chunks needs them too. The window looks at one in four: its table then
+//! stays in the cache, and what is stored is the same within the 1 % by which repositories differ whose chunks are cut
+//! by other keys.
 
 use crate::delta::Likeness;
 use siltstone_store::region::ChunkEntry;
@@ -22,10 +24,12 @@ use std::sync::Arc;
 
 /// Text of the window, bytes. It shapes the repository's bytes.
 pub(super) const WINDOW_BYTES: usize = 16 << 20;
-/// Anchors in common from which on chunks lie together: about a kibibyte of text.
-const ANCHORS_IN_COMMON_MIN: u32 = 8;
-/// Slots of the table of anchors: twice as many as chunks in the window have, about.
-const SLOTS: usize = 1 << 18;
+/// The window looks at one anchor in so many.
+const ONE_ANCHOR_IN: u32 = 4;
+/// Anchors in common, of those looked at, from which on chunks lie together: about a kibibyte of text.
+const ANCHORS_IN_COMMON_MIN: u32 = 2;
+/// Slots of the table of anchors: twice as many as are looked at in a window, about.
+const SLOTS: usize = 1 << 16;
 /// The slot that holds nothing.
 const EMPTY: u64 = u64::MAX;
 
@@ -49,6 +53,11 @@ impl WaitingChunk {
     /// Returns its text.
     pub(super) fn text(&self) -> &[u8] {
         self.batch.get(self.start..self.start + self.entry.length as usize).unwrap_or_default()
+    }
+
+    /// Returns the anchors that the window looks at.
+    fn anchors(&self) -> impl Iterator<Item = u32> + use<'_> {
+        self.likeness.anchors().iter().copied().filter(|anchor| anchor % ONE_ANCHOR_IN == 0)
     }
 }
 
@@ -94,14 +103,14 @@ impl Window {
     /// Takes the next chunk.
     pub(super) fn push(&mut self, mut chunk: WaitingChunk) {
         let place = self.first + self.places.len() as u64;
-        chunk.group = self.group_of(&chunk.likeness).unwrap_or(place);
+        chunk.group = self.group_of(&chunk).unwrap_or(place);
         self.groups.entry(chunk.group).or_default().push_back(place);
         self.anchors.resize(SLOTS, EMPTY);
-        for anchor in chunk.likeness.anchors() {
-            let slot = slot_of(*anchor);
+        for anchor in chunk.anchors() {
+            let slot = slot_of(anchor);
             let is_free = self.anchors.get(slot).is_some_and(|held| self.waiting(*held).is_none());
             if let Some(held) = self.anchors.get_mut(slot).filter(|_| is_free) {
-                *held = u64::from(*anchor) << 32 | place & u64::from(u32::MAX);
+                *held = u64::from(anchor) << 32 | place & u64::from(u32::MAX);
             }
         }
         let bytes = chunk.entry.length as usize;
@@ -144,14 +153,14 @@ impl Window {
 
     /// Returns the group whose waiting chunks have most anchors in common with a chunk, if they have enough; the oldest
     /// of several.
-    fn group_of(&self, likeness: &Likeness) -> Option<u64> {
+    fn group_of(&self, chunk: &WaitingChunk) -> Option<u64> {
         let mut votes: Vec<(u64, u32)> = Vec::new();
-        for anchor in likeness.anchors() {
-            let held = self.anchors.get(slot_of(*anchor)).copied().filter(|held| held >> 32 == u64::from(*anchor));
-            let Some(chunk) = held.and_then(|held| self.waiting(held)) else { continue };
-            match votes.iter_mut().find(|(group, _)| *group == chunk.group) {
+        for anchor in chunk.anchors() {
+            let held = self.anchors.get(slot_of(anchor)).copied().filter(|held| held >> 32 == u64::from(anchor));
+            let Some(WaitingChunk { group, .. }) = held.and_then(|held| self.waiting(held)) else { continue };
+            match votes.iter_mut().find(|(known, _)| known == group) {
                 Some((_, votes)) => *votes += 1,
-                None => votes.push((chunk.group, 1)),
+                None => votes.push((*group, 1)),
             }
         }
         let best = votes.into_iter().max_by_key(|(group, votes)| (*votes, Reverse(*group)));
@@ -168,7 +177,7 @@ impl Window {
 }
 
 fn slot_of(anchor: u32) -> usize {
-    anchor as usize % SLOTS
+    (anchor / ONE_ANCHOR_IN) as usize % SLOTS
 }
 
 #[cfg(test)]

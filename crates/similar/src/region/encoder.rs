@@ -3,7 +3,7 @@
 use super::delta::DeltaEncoder;
 use super::levels::Level;
 use super::plain::{PlainEncoder, ZSTD_LEVEL_DEFAULT};
-use super::{Codec, RegionDecoder, RegionError};
+use super::{Codec, RegionDecoder, RegionError, length};
 use alloc::vec::Vec;
 use core::fmt;
 use siltstone_simd::Isa;
@@ -19,6 +19,8 @@ pub struct RegionEncoder {
     search: Option<Isa>,
     delta: Option<DeltaEncoder>,
     decoder: RegionDecoder,
+    /// Members of a plain region, one after another, where they are several.
+    joined: Vec<u8>,
     /// The text of the plain region that is checked.
     text: Vec<u8>,
 }
@@ -52,19 +54,27 @@ impl RegionEncoder {
     }
 
     fn at(plain_level: i32, delta_level: i32, search: Option<Isa>) -> Self {
-        let (decoder, text) = (RegionDecoder::new(), Vec::new());
-        Self { plain_level, plain: None, delta_level, search, delta: None, decoder, text }
+        let (decoder, joined, text) = (RegionDecoder::new(), Vec::new(), Vec::new());
+        Self { plain_level, plain: None, delta_level, search, delta: None, decoder, joined, text }
     }
 
-    /// Encodes a plain region, whose members, one after another, are `text`, into `out`, whose content is replaced. The
-    /// same text gives the same payload, whatever was encoded before.
+    /// Encodes a plain region, the members, one after another, into `out`, whose content is replaced. The same bytes
+    /// give the same payload, whatever was encoded before.
     ///
     /// # Errors
     /// [`RegionError::Failed`] if memory runs out.
-    pub fn encode_plain(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<Codec, RegionError> {
+    pub fn encode_plain(&mut self, members: &[&[u8]], out: &mut Vec<u8>) -> Result<Codec, RegionError> {
         let encoder = match &mut self.plain {
             Some(encoder) => encoder,
             none => none.insert(PlainEncoder::new(self.plain_level)?),
+        };
+        let text = match members {
+            [text] => text,
+            _ => {
+                self.joined.clear();
+                members.iter().for_each(|member| self.joined.extend_from_slice(member));
+                self.joined.as_slice()
+            }
         };
         encoder.encode(text, out)
     }
@@ -78,16 +88,17 @@ impl RegionEncoder {
         self.delta.get_or_insert_with(|| DeltaEncoder::new(self.delta_level, self.search)).encode(bases, members, out)
     }
 
-    /// Decodes the payload of a plain region again, and compares it with its text: a bit flipped by memory or processor
-    /// is found while the text is still there.
+    /// Decodes the payload of a plain region again, and compares it with its members: a bit flipped by memory or
+    /// processor is found while they are still there.
     ///
     /// # Errors
-    /// [`RegionError::CheckFailed`] if it does not decode to `text`; [`RegionError::Failed`] if memory runs out.
-    pub fn check_plain(&mut self, codec: Codec, payload: &[u8], text: &[u8]) -> Result<(), RegionError> {
+    /// [`RegionError::CheckFailed`] if it does not decode to them; [`RegionError::Failed`] if memory runs out.
+    pub fn check_plain(&mut self, codec: Codec, payload: &[u8], members: &[&[u8]]) -> Result<(), RegionError> {
         verdict(match codec {
-            Codec::Raw => Ok(payload == text),
+            Codec::Raw => Ok(is_of(payload, members)),
             Codec::Zstd => {
-                self.decoder.decode_plain(codec, payload, text.len(), &mut self.text).map(|()| self.text == text)
+                let decoded = self.decoder.decode_plain(codec, payload, length(members), &mut self.text);
+                decoded.map(|()| is_of(&self.text, members))
             }
         })
     }
@@ -99,6 +110,12 @@ impl RegionEncoder {
     pub fn check(&mut self, codec: Codec, bases: &[&[u8]], payload: &[u8], text: &[u8]) -> Result<(), RegionError> {
         verdict(self.decoder.decode(codec, bases, payload, text.len()).map(|decoded| decoded == text))
     }
+}
+
+/// Tells whether a text is these members, one after another.
+fn is_of(text: &[u8], members: &[&[u8]]) -> bool {
+    let rest = members.iter().try_fold(text, |rest, member| rest.strip_prefix(*member));
+    rest.is_some_and(<[u8]>::is_empty)
 }
 
 /// Turns the comparison of a text decoded again into the result of a check.

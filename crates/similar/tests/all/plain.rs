@@ -9,8 +9,8 @@ use zstd_safe::{CCtx, CParameter};
 
 fn encoded(encoder: &mut RegionEncoder, text: &[u8]) -> (Codec, Vec<u8>) {
     let mut payload = vec![1, 2, 3];
-    let codec = encoder.encode_plain(text, &mut payload).expect("memory");
-    encoder.check_plain(codec, &payload, text).expect("a sound payload");
+    let codec = encoder.encode_plain(&[text], &mut payload).expect("memory");
+    encoder.check_plain(codec, &payload, &[text]).expect("a sound payload");
     (codec, payload)
 }
 
@@ -103,10 +103,10 @@ fn a_payload_of_another_text_fails_its_check() {
     let (text, mut encoder) = (lines(1000), RegionEncoder::fast(3));
     let other = [&text[..], b"x"].concat();
     let (codec, mut payload) = encoded(&mut encoder, &text);
-    assert_eq!(encoder.check_plain(codec, &payload, &other), Err(RegionError::CheckFailed));
-    assert_eq!(encoder.check_plain(Codec::Raw, &text, &other), Err(RegionError::CheckFailed));
+    assert_eq!(encoder.check_plain(codec, &payload, &[&other]), Err(RegionError::CheckFailed));
+    assert_eq!(encoder.check_plain(Codec::Raw, &text, &[&other]), Err(RegionError::CheckFailed));
     payload.truncate(payload.len() / 2);
-    assert_eq!(encoder.check_plain(codec, &payload, &text), Err(RegionError::CheckFailed));
+    assert_eq!(encoder.check_plain(codec, &payload, &[&text]), Err(RegionError::CheckFailed));
 
     let (bases, mut delta) = ([&text[..]], Vec::new());
     let codec = encoder.encode(&bases, &[&other], &mut delta);
