@@ -70,6 +70,7 @@ fn observed(subject: &Subject, tool: &Tool, rounds: u64, work: &Path) -> Result<
 
 fn measured(subject: &Subject, observed: Rounds, work: &Path) -> Result<Vec<Row>> {
     let alone = works_alone(subject, work)?;
+    let opening = observed.iter().find(|(case, _)| *case == Case::Open).map_or_else(Vec::new, |(_, all)| all.clone());
     let mut rows = Vec::new();
     for (case, mut rounds) in observed {
         let works: &[Alone] = alone.iter().find(|(of, _)| *of == case).map_or(&[], |(_, alone)| alone);
@@ -82,6 +83,9 @@ fn measured(subject: &Subject, observed: Rounds, work: &Path) -> Result<Vec<Row>
         }
         rows.push(table::run_row(&subject.name, case, &rounds));
         rows.extend(table::stage_rows(&subject.name, case, &rounds, works));
+        if case != Case::Open {
+            rows.extend(table::bound_row(&subject.name, case, &rounds, &opening));
+        }
         rows.extend(table::work_rows(&subject.name, case, works));
     }
     Ok(rows)

@@ -16,6 +16,8 @@ const RUNS: &str = "case read_bytes new_bytes packed_bytes seconds spread_percen
 /// Columns of the table of stages.
 const STAGES: &str = "case stage threads cpu_seconds queued_seconds disk_seconds share_of_wall bytes \
     mb_per_s work ceiling_mb_per_s to_ceiling";
+/// Columns of the table of bounds.
+const BOUNDS: &str = "case processor_seconds stage seconds mb_per_s cores";
 /// Columns of the table of works.
 const WORKS: &str = "case work bytes seconds mb_per_s";
 /// The stages of a backup in the order in which data meets them; the main thread is called as the program.
@@ -25,6 +27,10 @@ const OTHERS: &str = "others";
 const OTHERS_SECONDS_MAX: f64 = 0.01;
 /// Time of threads after the last look at them.
 const NOT_SEEN: &str = "not seen";
+/// A thread that did so much of its stage's work did it alone: more threads would not share it.
+const ALONE_SHARE: f64 = 0.9;
+/// The main thread's stage, which only shares the work of opening.
+const MAIN: &str = "silt";
 /// A stage that was busy for less has no speed: a few looks tell too little.
 const BUSY_SECONDS_MIN: f64 = 0.02;
 
@@ -159,6 +165,37 @@ fn ceiling(works: &[Work], alone: &[Alone]) -> Option<f64> {
     (sum > 0.0).then(|| 1.0 / sum)
 }
 
+/// The row that tells how many cores a case can use: the stage of one thread that works longest sets the pace, however
+/// many cores there are. What opening takes, as `opening` has it, is left out: it does not grow with the data. `None`
+/// if no stage was busy for long enough.
+pub(super) fn bound_row(data: &str, case: Case, rounds: &[Observed], opening: &[Observed]) -> Option<Row> {
+    let of = |rounds: &[Observed], stage: &str, part: fn(Times) -> Duration| {
+        median(rounds, |round| part(times_of(round, stage, &[])))
+    };
+    let alone = |stage: &str| {
+        let seconds = of(rounds, stage, |times| times.longest);
+        match stage {
+            MAIN => Some(seconds - of(opening, stage, |times| times.longest)),
+            _ => (seconds >= ALONE_SHARE * of(rounds, stage, |times| times.run)).then_some(seconds),
+        }
+    };
+    let bounds = names_of(rounds).into_iter().filter(|stage| *stage != OTHERS);
+    let bounds = bounds.filter_map(|stage| Some((stage, alone(stage)?)));
+    let (stage, seconds) = bounds.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let of_data = median(rounds, |round| round.cost.processor) - median(opening, |round| round.cost.processor);
+    let bytes = rounds[rounds.len() - 1].read_bytes;
+    (seconds >= BUSY_SECONDS_MIN).then(|| {
+        let mut row = head("bounds", data, case);
+        let mut set = |key: &str, value: Value| row.insert(key.to_owned(), value);
+        set("processor_seconds", json!(rounded(of_data, 3)));
+        set("stage", json!(stage));
+        set("seconds", json!(rounded(seconds, 3)));
+        set("mb_per_s", json!((bytes > 0).then(|| rounded(mb_per_s(bytes, seconds), 1))));
+        set("cores", json!(rounded(of_data / seconds, 1)));
+        row
+    })
+}
+
 /// The rows of works alone.
 pub(super) fn work_rows(data: &str, case: Case, alone: &[Alone]) -> Vec<Row> {
     let row = |alone: &Alone| {
@@ -187,9 +224,11 @@ fn median(rounds: &[Observed], of: impl Fn(&Observed) -> Duration) -> f64 {
 /// The tables of one subject's rows.
 pub(super) fn tables(data: &str, description: &str, rows: &[Row]) -> String {
     format!(
-        "### {data}\n\n{description}\n\n{}\nThe stages of each:\n\n{}\nThe work alone, on one thread:\n\n{}\n",
+        "### {data}\n\n{description}\n\n{}\nThe stages of each:\n\n{}\nThe stage that sets the pace on many cores:\n\n{}\n\
+         The work alone, on one thread:\n\n{}\n",
         table_of(RUNS, &rows_of(rows, "runs")),
         table_of(STAGES, &rows_of(rows, "stages")),
+        table_of(BOUNDS, &rows_of(rows, "bounds")),
         table_of(WORKS, &rows_of(rows, "works"))
     )
 }
@@ -202,7 +241,7 @@ mod tests {
 
     fn observed(read_run: u64) -> Observed {
         let ms = Duration::from_millis;
-        let times = |run| Times { run: ms(run), queued: ms(10), disk: ms(100), threads: 2 };
+        let times = |run| Times { run: ms(run), queued: ms(10), disk: ms(100), threads: 2, longest: ms(run / 2) };
         Observed {
             cost: Cost { wall: ms(1000), processor: ms(3 * read_run + 59), peak_bytes: 3 << 20 },
             times: [("sync", read_run), ("read", read_run), ("new", read_run), ("ticker", 9)]
@@ -237,6 +276,26 @@ mod tests {
         assert_eq!((&run["cores"], &run["peak_mib"], &run["packed_bytes"]), (&json!(0.96), &json!(3), &Value::Null));
         let short = stage_rows("d", Case::First, &[Observed { times: BTreeMap::new(), ..observed(1) }], &works);
         assert_eq!(short.len(), 1, "what was not seen has no row");
+    }
+
+    #[test]
+    fn the_stage_of_one_thread_that_works_longest_sets_the_pace() {
+        let ms = Duration::from_millis;
+        let mut round = observed(1000);
+        let one = |run| Times { run: ms(run), threads: 1, longest: ms(run), ..Times::default() };
+        round.times.extend([("plan".to_owned(), one(400)), ("pack".to_owned(), one(300))]);
+        round.times.insert(MAIN.into(), Times { longest: ms(450), ..one(900) });
+        let mut opening = observed(0);
+        assert!(bound_row("d", Case::Open, &[observed(0)], &[observed(0)]).is_none(), "nothing was busy");
+        opening.times = [(MAIN.to_owned(), Times { longest: ms(100), ..one(200) })].into();
+        let row = |round: &Observed| {
+            let row = bound_row("d", Case::First, std::slice::from_ref(round), std::slice::from_ref(&opening)).unwrap();
+            (row["stage"].clone(), row["seconds"].clone(), row["cores"].clone(), row["mb_per_s"].clone())
+        };
+        // Three times 1000 and 59 ms on cores, less the 59 of opening.
+        assert_eq!(row(&round), (json!("plan"), json!(0.4), json!(7.5), json!(250.0)));
+        round.times.insert(MAIN.into(), Times { longest: ms(600), ..one(900) });
+        assert_eq!(row(&round), (json!(MAIN), json!(0.5), json!(6.0), json!(200.0)), "less its opening");
     }
 
     #[test]

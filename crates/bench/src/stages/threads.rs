@@ -27,6 +27,8 @@ pub(super) struct Times {
     pub(super) disk: Duration,
     /// Threads.
     pub(super) threads: u64,
+    /// On a core, of the thread that was longest.
+    pub(super) longest: Duration,
 }
 
 impl Times {
@@ -37,6 +39,7 @@ impl Times {
             queued: self.queued + other.queued,
             disk: self.disk + other.disk,
             threads: self.threads + other.threads,
+            longest: self.longest.max(other.longest),
         }
     }
 }
@@ -107,7 +110,7 @@ impl Thread {
         };
         // It names itself, a little after it has begun.
         name.clone_into(&mut self.name);
-        (self.times.run, self.times.queued) = (run, queued);
+        (self.times.run, self.times.longest, self.times.queued) = (run, run, queued);
         if state == 'D' {
             self.times.disk += since;
         }
