@@ -10,8 +10,14 @@ use siltstone_testbed::workspace;
 pub(crate) fn run() -> Result<()> {
     install::ensure(&[install::COMPILER, install::CPLUSPLUS])?;
     program::run(workspace::cargo().args(["fmt", "--all", "--check"]))?;
-    program::run(cargo("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
-    let mut documentation = cargo("doc");
+    // With the fuzzer's program, which tests are built without.
+    let all = |verb| {
+        let mut command = cargo(verb);
+        command.args(["--features", "siltstone-fuzz/guided"]);
+        command
+    };
+    program::run(all("clippy").args(["--all-targets", "--", "--deny", "warnings"]))?;
+    let mut documentation = all("doc");
     documentation.args(["--no-deps", "--document-private-items"]);
     program::run(documentation.env("RUSTDOCFLAGS", "--deny warnings"))?;
     licences_and_sources()

@@ -47,9 +47,9 @@ struct Arguments {
 enum Task {
     /// Back up this checkout twice, restore both snapshots, compare, forget, check; prints sizes and speeds.
     Demo(demo::Options),
-    /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults, power and fuzz.
+    /// All tests: the workspace's own, the second reader, short forms of kill-loop, damage, faults, power and import.
     Test(test::Options),
-    /// Short forms of damage, faults, kill-loop, power and fuzz, and the reader: the second half of `test`.
+    /// Short forms of damage, faults, kill-loop, power and import, and the reader: the second half of `test`.
     Short,
     /// Tests of chunking and its vectors on ARM and POWER, emulated, built with the oldest compiler they promise to
     /// build with.
@@ -58,7 +58,7 @@ enum Task {
     Sanitize(sanitize::Options),
     /// Formatting, clippy, documentation and licences, each with warnings denied.
     Lint,
-    /// All that continuous integration runs: test, cross, then lint.
+    /// All that continuous integration runs: test, some seconds of fuzz, cross, then lint.
     Ci,
     /// Kill the real program at random moments and see that nothing committed is lost.
     KillLoop(kill_loop::Options),
@@ -117,7 +117,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Cross => cross::run(),
         Task::Sanitize(options) => sanitize::run(options),
         Task::Lint => lint::run(),
-        Task::Ci => test::run(&test::Options::default()).and_then(|()| cross::run()).and_then(|()| lint::run()),
+        Task::Ci => continuous_integration(),
         Task::KillLoop(options) => kill_loop::run(options),
         Task::Damage(options) => damage::run(options),
         Task::Faults(options) => faults::run(options),
@@ -133,6 +133,14 @@ fn run(task: &Task) -> Result<()> {
         Task::PublishCheck(options) => publish_check::run(options),
         Task::Bench { bench } => bench::run(bench),
     }
+}
+
+/// Runs what continuous integration runs.
+fn continuous_integration() -> Result<()> {
+    test::run(&test::Options::default())?;
+    fuzz::run(&fuzz::Options::quick())?;
+    cross::run()?;
+    lint::run()
 }
 
 /// Installs servers of object stores; that takes minutes.

@@ -1,6 +1,6 @@
 //! All tests, from a fresh clone.
 
-use crate::{campaign, damage, faults, fuzz, import, kill_loop, power, reader};
+use crate::{campaign, damage, faults, import, kill_loop, power, reader};
 use anyhow::Result;
 use clap::Args;
 use siltstone_testbed::install;
@@ -23,13 +23,13 @@ pub(crate) struct Options {
 /// dependencies with the same features.
 pub(crate) fn cargo(verb: &str) -> Command {
     let mut command = workspace::cargo();
-    command.args([verb, "--workspace", "--features", "xtask/power,siltstone-fuzz/guided"]);
+    command.args([verb, "--workspace", "--features", "xtask/power"]);
     command
 }
 
 /// Installs what tests need; runs the workspace's tests, then [`short_forms`].
 pub(crate) fn run(options: &Options) -> Result<()> {
-    install::ensure(&[install::COMPILER, install::CPLUSPLUS, install::SETFACL, install::SETFATTR])?;
+    install::ensure(&[install::COMPILER, install::SETFACL, install::SETFATTR])?;
     install::ensure(&[install::SSH, install::SSHD, install::SFTP_SERVER, install::RCLONE])?;
     // Building tells its progress; so many tests would bury what they say.
     program::run(cargo("test").arg("--no-run"))?;
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     program::run(short.env(workspace::SILT_IMPORT_VARIABLE, built.join("silt-import")))
 }
 
-/// Runs short forms of what is done to the real program, the second reader, and some seconds of fuzzing.
+/// Runs short forms of what is done to the real program, and the second reader.
 pub(crate) fn short_forms() -> Result<()> {
     // These two keep all cores busy, the others one each.
     damage::run(&damage::Options::short())?;
@@ -65,6 +65,5 @@ pub(crate) fn short_forms() -> Result<()> {
     let tasks: [fn() -> Result<()>; 3] =
         [|| kill_loop::run(&kill_loop::Options::short()), || power::run(&power::Options::short()), reader::run];
     campaign::each(tasks, |task| task())?;
-    import::run(&import::Options::short())?;
-    fuzz::run(&fuzz::Options::short())
+    import::run(&import::Options::short())
 }

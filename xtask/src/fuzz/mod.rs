@@ -50,9 +50,13 @@ const KEPT_BYTES_MAX: u32 = 8 << 10;
 /// Options: targets to fuzz, and for how long.
 #[derive(Args, Default)]
 pub(crate) struct Options {
-    /// Seconds of processor time for each target.
-    #[arg(long, default_value_t = 3600)]
-    seconds: u64,
+    /// Seconds of processor time for each target: 3600 by default, 6 with --quick.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Some seconds for each target, guided by the code of this workspace alone, on dependencies that tests have
+    /// compiled.
+    #[arg(long)]
+    quick: bool,
     /// Counts the time and the results of earlier runs on this corpus, and of the kept ledger.
     #[arg(long)]
     resume: bool,
@@ -73,15 +77,16 @@ pub(crate) struct Options {
     /// Keeps the result under bench/record.
     #[arg(long)]
     record: bool,
-    /// Guided by the code of dependencies too.
-    #[arg(skip = true)]
-    whole: bool,
 }
 
 impl Options {
-    /// The form that is part of the tests.
-    pub(crate) fn short() -> Self {
-        Self { seconds: 6, ..Self::default() }
+    /// The form that continuous integration runs.
+    pub(crate) fn quick() -> Self {
+        Self { quick: true, ..Self::default() }
+    }
+
+    fn seconds(&self) -> u64 {
+        self.seconds.unwrap_or(if self.quick { 6 } else { 3600 })
     }
 }
 
@@ -90,7 +95,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let begin = Instant::now();
     install::ensure(&[install::COMPILER, install::CPLUSPLUS])?;
     // It runs in a folder of its own.
-    let program = std::path::absolute(options.program.clone().map_or_else(|| build(options.whole), anyhow::Ok)?)?;
+    let program = std::path::absolute(options.program.clone().map_or_else(|| build(options.quick), anyhow::Ok)?)?;
     let names = names(&program, &options.targets)?;
     let commit = program::quietly(Command::new(&program).arg("--commit"))?.trim().to_owned();
     eprintln!("fuzz: {} targets of {commit}, built in {} s", names.len(), begin.elapsed().as_secs());
@@ -100,7 +105,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         // The program runs in a folder of its own.
         corpus: std::path::absolute(corpus)?,
         commit,
-        seconds: options.seconds,
+        seconds: options.seconds(),
         resume: options.resume || options.keep,
         ledger: Mutex::default(),
         scratch: machine::scratch()?,
@@ -118,7 +123,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let rows: Vec<&Outcome> = names.iter().flat_map(|name| ledger.rows_of(name)).collect();
     println!("{}\nfuzz: {} s in all", table(&rows), begin.elapsed().as_secs());
     if options.record {
-        record(&rows, options.seconds)?;
+        record(&rows, options.seconds())?;
     }
     if options.keep {
         campaign.keep(&names)?;
@@ -139,19 +144,20 @@ fn say_failures(outcomes: &[Outcome]) -> Result<()> {
 }
 
 /// Builds the program that holds all targets, and says where it is. `fuzz/rustc` makes code say where it has been: that
-/// of all crates in a folder of their own, or that of this workspace alone, on dependencies that tests have compiled.
-fn build(whole: bool) -> Result<PathBuf> {
+/// of all crates in a folder of their own, or, to be quick, that of this workspace alone, on dependencies that tests
+/// have compiled.
+fn build(is_quick: bool) -> Result<PathBuf> {
     let mut command = cargo("build");
-    command.args(["--example", "guided"]);
+    command.args(["--features", "siltstone-fuzz/guided", "--example", "guided"]);
     command.env("SILTSTONE_FUZZ_COMMIT", workspace::commit());
     let (compiler, target) = (folder().join("rustc"), workspace::target()?);
-    let built = if whole {
+    let built = if is_quick {
+        command.env("RUSTC_WORKSPACE_WRAPPER", compiler);
+        target
+    } else {
         let (triple, target) = (format!("{}-unknown-linux-gnu", std::env::consts::ARCH), target.join("fuzz"));
         command.args(["--target", &triple, "--target-dir"]).arg(&target).env("RUSTC_WRAPPER", compiler);
         target.join(triple)
-    } else {
-        command.env("RUSTC_WORKSPACE_WRAPPER", compiler);
-        target
     };
     program::run(&mut command)?;
     Ok(built.join("debug/examples/guided"))
