@@ -99,6 +99,22 @@ fn a_wrong_length_is_refused_before_anything_is_allocated() {
 }
 
 #[test]
+fn members_are_encoded_and_checked_as_the_text_that_they_are() {
+    let (text, mut encoder) = (lines(3000), RegionEncoder::fast(3));
+    let (codec, whole) = encoded(&mut encoder, &text);
+    let (head, tail) = text.split_at(text.len() / 3);
+    let mut payload = Vec::new();
+    assert_eq!(encoder.encode_plain(&[head, &[], tail], &mut payload).expect("memory"), codec);
+    assert_eq!(payload, whole);
+    for (codec, payload) in [(codec, &payload), (Codec::Raw, &text)] {
+        assert_eq!(encoder.check_plain(codec, payload, &[head, tail]), Ok(()));
+        for others in [&[tail, head][..], &[head], &[head, tail, b"x"], &[head, &tail[1..]], &[]] {
+            assert_eq!(encoder.check_plain(codec, payload, others), Err(RegionError::CheckFailed));
+        }
+    }
+}
+
+#[test]
 fn a_payload_of_another_text_fails_its_check() {
     let (text, mut encoder) = (lines(1000), RegionEncoder::fast(3));
     let other = [&text[..], b"x"].concat();
