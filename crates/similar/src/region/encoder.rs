@@ -72,7 +72,9 @@ impl RegionEncoder {
             [text] => text,
             _ => {
                 self.joined.clear();
-                members.iter().for_each(|member| self.joined.extend_from_slice(member));
+                for member in members {
+                    self.joined.extend_from_slice(member);
+                }
                 self.joined.as_slice()
             }
         };
