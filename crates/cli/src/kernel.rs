@@ -30,8 +30,8 @@ const ARENA_BLOCK_BYTES_MAX: i32 = 32 << 20;
 ///
 /// These are the bounds at which the allocator itself arrives when long blocks are freed, and the greatest it takes. On
 /// the way there it gives memory back again and again, and each page that comes anew costs a microsecond. With them
-/// from the beginning backups take 2 to 7 % less time, restores and checks as much less, and 2 to 20 MiB more memory
-/// (Intel with AVX-512, November 2026). Recompression takes no less, and 30 to 60 MiB more.
+/// from the beginning backups, restores and checks take 1 to 8 % less time, and up to 15 MiB more memory (Intel with
+/// AVX-512, November 2026). Recompression takes no less, and 30 to 60 MiB more.
 pub(crate) fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: as above.

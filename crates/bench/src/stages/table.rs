@@ -1,7 +1,7 @@
 //! From what was seen to rows: medians over the rounds, and beside each stage what its work alone comes to.
 
 use super::cases::{Case, Observed};
-use super::threads::Times;
+use super::threads::{MAIN, Times};
 use super::works::{Alone, Work};
 use serde_json::{Value, json};
 use siltstone_testbed::bench::publish::{Row, rows_of, table_of};
@@ -20,8 +20,8 @@ const STAGES: &str = "case stage threads cpu_seconds queued_seconds disk_seconds
 const BOUNDS: &str = "case processor_seconds stage seconds mb_per_s cores";
 /// Columns of the table of works.
 const WORKS: &str = "case work bytes seconds mb_per_s";
-/// The stages of a backup in the order in which data meets them; the main thread is called as the program.
-const ORDER: [&str; 9] = ["silt", "plan", "read", "hash", "select", "decode", "encode", "pack", "sync"];
+/// The stages of a backup in the order in which data meets them.
+const ORDER: [&str; 9] = [MAIN, "plan", "read", "hash", "select", "decode", "encode", "pack", "sync"];
 /// Threads of any other name, unless some ran for this long.
 const OTHERS: &str = "others";
 const OTHERS_SECONDS_MAX: f64 = 0.01;
@@ -29,8 +29,6 @@ const OTHERS_SECONDS_MAX: f64 = 0.01;
 const NOT_SEEN: &str = "not seen";
 /// A thread that did so much of its stage's work did it alone: more threads would not share it.
 const ALONE_SHARE: f64 = 0.9;
-/// The main thread's stage, which only shares the work of opening.
-const MAIN: &str = "silt";
 /// A stage that was busy for less has no speed: a few looks tell too little.
 const BUSY_SECONDS_MIN: f64 = 0.02;
 
@@ -224,8 +222,8 @@ fn median(rounds: &[Observed], of: impl Fn(&Observed) -> Duration) -> f64 {
 /// The tables of one subject's rows.
 pub(super) fn tables(data: &str, description: &str, rows: &[Row]) -> String {
     format!(
-        "### {data}\n\n{description}\n\n{}\nThe stages of each:\n\n{}\nThe stage that sets the pace on many cores:\n\n{}\n\
-         The work alone, on one thread:\n\n{}\n",
+        "### {data}\n\n{description}\n\n{}\nThe stages of each:\n\n{}\n\
+         The stage that sets the pace on many cores:\n\n{}\nThe work alone, on one thread:\n\n{}\n",
         table_of(RUNS, &rows_of(rows, "runs")),
         table_of(STAGES, &rows_of(rows, "stages")),
         table_of(BOUNDS, &rows_of(rows, "bounds")),

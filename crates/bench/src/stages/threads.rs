@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// The stage of the main thread, and of those that only share the work of opening.
+pub(super) const MAIN: &str = "silt";
 /// Between two looks. Reading of some fifteen threads takes 50 to 100 microseconds: one or two percent of one core.
 const INTERVAL: Duration = Duration::from_millis(5);
 
@@ -64,9 +66,12 @@ pub(super) fn watch(process: u32, has_ended: &AtomicBool) -> BTreeMap<String, Ti
         }
         sleep(INTERVAL);
     }
+    // A thread without a name of its own has the main thread's, which is that of the program's file.
+    let program = seen.get(&process).map(|thread| thread.name.clone());
     let mut stages: BTreeMap<String, Times> = BTreeMap::new();
     for Thread { name, times, .. } in seen.into_values() {
-        let stage = stages.entry(stage_of(&name).to_owned()).or_default();
+        let stage = if program.as_ref() == Some(&name) { MAIN } else { stage_of(&name) };
+        let stage = stages.entry(stage.to_owned()).or_default();
         *stage = stage.and(times);
     }
     stages

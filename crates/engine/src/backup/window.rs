@@ -11,10 +11,10 @@
 //! 1.00 (`data_added_packed`, medians of three, November 2026). Twice the window gains no more than 1 % on whole
 //! histories of archives, images and `PostgreSQL`.
 //!
-//! [Anchors](siltstone_similar::anchors) tell what resembles what: a chunk has one in about 128 bytes. They are computed
-//! once: whoever looks for bases among the new chunks needs them too. The window looks at one in four: its table then
-//! stays in the cache, and what is stored is the same within the 1 % by which repositories differ whose chunks are cut
-//! by other keys.
+//! [Anchors](siltstone_similar::anchors) tell what resembles what: a chunk has one in about 128 bytes. They are
+//! computed once: whoever looks for bases among the new chunks needs them too. The window looks at one in four: its
+//! table then stays in the cache, and what is stored is the same within the 1 % by which repositories differ whose
+//! chunks are cut by other keys.
 
 use crate::delta::Likeness;
 use siltstone_store::region::ChunkEntry;
