@@ -5,6 +5,10 @@ use crate::program;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// The system's package manager, of which one at a time can be at work.
+static PACKAGE_MANAGER: Mutex<()> = Mutex::new(());
 
 /// A program, or another file, and the Debian package it comes in.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +105,7 @@ pub fn ensure_program(needed: Needed) -> Result<()> {
 
 /// Installs Debian packages.
 pub fn packages(names: &[&str]) -> Result<()> {
+    let _alone = PACKAGE_MANAGER.lock().unwrap_or_else(PoisonError::into_inner);
     apt_get(&["update", "--quiet"], &[])?;
     apt_get(&["install", "--yes", "--quiet", "--no-install-recommends"], names)
 }

@@ -103,7 +103,7 @@ impl fmt::Debug for RegionDecoder {
 }
 
 /// The decompressor, made when it is first asked for.
-fn ready(
+pub(super) fn ready(
     decompressor: &mut Option<Decompressor>,
     make: fn() -> Result<Decompressor, Complaint>,
 ) -> Result<&mut Decompressor, RegionError> {

@@ -3,10 +3,12 @@
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+use super::decoder::ready;
 use super::kernel::{Compressor, Decompressor, content_bytes};
 use super::levels::Tables;
 use super::{Codec, RegionError, window_log};
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
 /// The default zstd level of plain regions. At it the window is a whole region, the hash table is chosen here, and a
 /// text that is short or compresses well is encoded at zstd's level 3.
@@ -111,8 +113,16 @@ pub fn compress(text: &[u8], level: i32) -> Result<Vec<u8>, RegionError> {
 /// [`RegionError::Failed`] if memory runs out.
 pub fn decompress(frame: &[u8], text_bytes: usize) -> Result<Vec<u8>, RegionError> {
     let mut text = Vec::new();
-    decompress_into(&mut Decompressor::plain().map_err(failed)?, frame, text_bytes, &mut text)?;
+    DECOMPRESSOR.with_borrow_mut(|decompressor| {
+        decompress_into(ready(decompressor, Decompressor::plain)?, frame, text_bytes, &mut text)
+    })?;
     Ok(text)
+}
+
+thread_local! {
+    /// Decompressor of this thread's frames, about 100 kB. Making one asks the processor what it can do. In a virtual
+    /// machine the hypervisor answers, and takes some 30 microseconds, more than a small frame does.
+    static DECOMPRESSOR: RefCell<Option<Decompressor>> = const { RefCell::new(None) };
 }
 
 /// Decompresses one plain frame of `text_bytes` into `text`, whose content is replaced.
