@@ -58,16 +58,6 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs `command` like [`run`], but returns its standard output.
-pub fn run_saying(command: &mut Command) -> Result<String> {
-    let line = command_line(command);
-    eprintln!("$ {line}");
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("`{line}` could not be started"))?;
-    ensure!(output.status.success(), "`{line}` failed: {}", output.status);
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 /// Runs `command` like [`run`]. A program that draws its progress on a terminal is silent for long where there is none:
 /// then every few seconds a line says what is being done.
 pub fn run_telling(command: &mut Command, what: &str) -> Result<()> {
