@@ -36,7 +36,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Text that is read together, in memory and in a temporary file, for each byte of it in memory.
-const TOGETHER_PART: u64 = 8;
+const TOGETHER_PART: u64 = 16;
 /// The sketches and anchors of what one delta may be encoded against take this much.
 const SIMILAR_BYTES: u64 = 4 << 20;
 

@@ -24,7 +24,7 @@
 //! forget,         segment of regions to be encoded               20 MiB
 //! repair          waiting for bases                              M / 8
 //!                 sketches and anchors of new chunks             M / 8, half of it each
-//!                 text of ghosts' dependents and their bases     M / 8, and seven times as much in a temporary file
+//!                 text of ghosts' dependents and their bases     M / 16, and 15 times as much in a temporary file
 //! recompression   as those; batch of regions taken apart         16 MiB
 //!                 that, segments, regions, containers            160 MiB in all
 //!                 encoders                                       112 MiB for each thread: as many as there is room for
@@ -315,7 +315,7 @@ impl Resources {
     /// Returns how maintenance, `forget` and repair share their memory out.
     pub(crate) fn repack_shares(&self) -> RepackShares {
         let share = self.memory_bytes / 8;
-        RepackShares { waiting_bytes: share, similar_bytes: share, dependents_bytes: share }
+        RepackShares { waiting_bytes: share, similar_bytes: share, dependents_bytes: share / 2 }
     }
 
     /// Returns these with as many threads as there is memory for their encoders where all is encoded once more.

@@ -132,6 +132,7 @@ pub(crate) struct Repacked {
 }
 
 /// A region being filled.
+#[derive(Default)]
 struct StandingRegion {
     region: OpenRegion,
     /// Lowest row and most dependents of all its chunks.
@@ -298,8 +299,7 @@ impl<'e> Repacker<'e> {
         if self.open.get(&key).is_some_and(is_full) {
             self.flush(key)?;
         }
-        let empty = || StandingRegion { region: OpenRegion::with_room(target), standing: None };
-        let open = self.open.entry(key).or_insert_with(empty);
+        let open = self.open.entry(key).or_default();
         open.region.push(chunk, bytes, offers);
         open.standing = Some(open.standing.map_or(standing, |before| before.and(standing)));
         Ok(())
@@ -312,7 +312,9 @@ impl<'e> Repacker<'e> {
         // Chunks need not come in the order of their numbers: what resembles one another lies together.
         region.sort();
         let bases = region.bases(region.bases_room());
-        let OpenRegion { chunks, plain, .. } = region;
+        let OpenRegion { chunks, mut plain, .. } = region;
+        // It waits for the end of the segment.
+        plain.shrink_to_fit();
         self.encode(Region { class: key.0, standing, was_offered: key.1.is_some(), bases, chunks, plain })
     }
 
