@@ -132,7 +132,6 @@ pub(crate) struct Repacked {
 }
 
 /// A region being filled.
-#[derive(Default)]
 struct StandingRegion {
     region: OpenRegion,
     /// Lowest row and most dependents of all its chunks.
@@ -299,7 +298,8 @@ impl<'e> Repacker<'e> {
         if self.open.get(&key).is_some_and(is_full) {
             self.flush(key)?;
         }
-        let open = self.open.entry(key).or_default();
+        let empty = || StandingRegion { region: OpenRegion::with_room(target), standing: None };
+        let open = self.open.entry(key).or_insert_with(empty);
         open.region.push(chunk, bytes, offers);
         open.standing = Some(open.standing.map_or(standing, |before| before.and(standing)));
         Ok(())
@@ -313,7 +313,7 @@ impl<'e> Repacker<'e> {
         region.sort();
         let bases = region.bases(region.bases_room());
         let OpenRegion { chunks, mut plain, .. } = region;
-        // It waits for the end of the segment.
+        // It waits for the end of the segment, and has room for a whole region.
         plain.shrink_to_fit();
         self.encode(Region { class: key.0, standing, was_offered: key.1.is_some(), bases, chunks, plain })
     }
