@@ -26,6 +26,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 mod cost;
+mod kernel;
 mod slot;
 #[cfg(test)]
 mod tests;
