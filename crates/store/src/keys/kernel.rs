@@ -16,9 +16,8 @@ pub(super) fn prefer_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
     #[cfg(target_os = "linux")]
     if whole > 0 {
         // SAFETY: these pages lie wholly in memory that is borrowed here alone, and advice changes no content.
-        let advised = unsafe {
-            rustix::mm::madvise(start.wrapping_add(before).cast(), whole, rustix::mm::Advice::LinuxHugepage)
-        };
+        let advised =
+            unsafe { rustix::mm::madvise(start.wrapping_add(before).cast(), whole, rustix::mm::Advice::LinuxHugepage) };
         tracing::trace!(bytes = whole, ?advised, "asked for huge pages");
     }
 }
