@@ -122,6 +122,22 @@ mod tests {
     }
 
     #[test]
+    fn chunks_that_share_little_are_left_out_where_there_are_better_ones() {
+        let (text, other) = (noise(0, 64 << 10), noise(1, 62 << 10));
+        let slightly_alike = [&text[..2 << 10], &other].concat();
+        let mut index = LikenessIndex::within(1 << 20);
+        // An anchor counts for the chunk that came first.
+        index.insert(ChunkNumber(1), &Likeness::of(&slightly_alike));
+        let found = |index: &LikenessIndex| {
+            let found = index.candidates(ContainerKind::Data, &Likeness::of(&text));
+            found.into_iter().map(|(number, _)| number.0).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&index), [1], "there is no better one");
+        index.insert(ChunkNumber(2), &Likeness::of(&text[2 << 10..]));
+        assert_eq!(found(&index), [2]);
+    }
+
+    #[test]
     fn a_chunk_found_both_ways_is_found_once() {
         let mut index = LikenessIndex::within(1 << 20);
         let likeness = Likeness::of(&noise(0, 16 << 10));
