@@ -97,6 +97,7 @@ impl LikenessIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use siltstone_similar::sketch::Shape;
 
     fn noise(seed: u8, bytes: usize) -> Vec<u8> {
         let mut noise = vec![0; bytes];
@@ -135,6 +136,29 @@ mod tests {
         assert_eq!(found(&index), [1], "there is no better one");
         index.insert(ChunkNumber(2), &Likeness::of(&text[2 << 10..]));
         assert_eq!(found(&index), [2]);
+    }
+
+    #[test]
+    fn few_features_in_common_count_only_where_no_anchors_are() {
+        let text = noise(0, 64 << 10);
+        let likeness = Likeness::of(&text);
+        let features = likeness.sketch.as_ref().expect("a sketch").features();
+        let sharing = |count: usize| {
+            let mut features = features.to_vec();
+            features.iter_mut().skip(count).for_each(|feature| *feature = !*feature);
+            Likeness::of_sketch(Some(Sketch::from_features(&features, Shape::DEFAULT)))
+        };
+        let mut index = LikenessIndex::within(1 << 20);
+        index.insert(ChunkNumber(1), &sharing(FEATURES_MIN_BESIDE_ANCHORS - 1));
+        index.insert(ChunkNumber(2), &sharing(FEATURES_MIN_BESIDE_ANCHORS));
+        let found = |index: &LikenessIndex| {
+            let found = index.candidates(ContainerKind::Data, &likeness);
+            found.into_iter().map(|(number, _)| number.0).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&index), [2, 1]);
+        let by_anchors = Likeness { sketch: None, ..Likeness::of(&text[..16 << 10]) };
+        index.insert(ChunkNumber(3), &by_anchors);
+        assert_eq!(found(&index), [3, 2]);
     }
 
     #[test]

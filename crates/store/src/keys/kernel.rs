@@ -13,7 +13,6 @@ pub(super) fn prefer_huge_pages<T>(memory: &mut [MaybeUninit<T>]) {
     let (start, bytes) = (memory.as_mut_ptr().cast::<u8>(), size_of_val(memory));
     let before = start.align_offset(HUGE_PAGE_BYTES);
     let whole = bytes.saturating_sub(before) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-    #[cfg(target_os = "linux")]
     if whole > 0 {
         // SAFETY: these pages lie wholly in memory that is borrowed here alone, and advice changes no content.
         let advised =
