@@ -17,7 +17,7 @@ use super::sketch_file::SketchDraft;
 use super::stages::{DeltaSelection, Stages};
 use crate::EngineError;
 use crate::chunks::ChunkSource;
-use crate::delta::{Deltas, ForwardPolicy};
+use crate::delta::{Deltas, ForwardPolicy, NewChunksRoom};
 use crate::observer::Notice;
 use crate::pack::ContainerSink;
 use crate::resources::shares::{BackupShares, BackupUses};
@@ -72,7 +72,8 @@ impl<'t> BackupRun<'t> {
         };
         let unusable = Unusable { lost, ..Unusable::default() };
         let is_for_migration = self.settles() && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
-        let similar_bytes = is_for_migration.then_some(shares.similar_bytes);
+        let BackupShares { similar_bytes, text_bytes, .. } = shares;
+        let new_chunks = is_for_migration.then_some(NewChunksRoom { similar_bytes, text_bytes });
         let (chunks, unusable, local_catalog) = (&chunks, &unusable, &local);
         let room = (shares.index_bytes / BORROWED_PART, spill.as_ref());
         let borrowing = Borrowing::new(self, manifest, checkpoints.map(|made| made as &dyn MakesLoans), room);
@@ -85,7 +86,7 @@ impl<'t> BackupRun<'t> {
             unusable,
             sink,
             checkpoints,
-            similar_bytes,
+            new_chunks,
             linked_bytes,
             local_catalog,
         };
@@ -138,7 +139,8 @@ impl<'t> BackupRun<'t> {
         };
         let reaches_back = self.options.deltas.reaches_back() && manifest.snapshots().len() > 1;
         let looks_for_lenders = is_first && self.options.borrow == Borrow::Auto && self.repository.may_read();
-        BackupUses { list_bytes: self.list_bytes, selects, sketches, reaches_back, looks_for_lenders }
+        let known_chunks = needed(manifest).len();
+        BackupUses { list_bytes: self.list_bytes, selects, sketches, known_chunks, reaches_back, looks_for_lenders }
     }
 
     /// Makes ready for encoding new chunks against old ones.

@@ -4,6 +4,7 @@
 use super::links::Inode;
 use super::outcome::{Account, Taken, Tally};
 use super::source::Unread;
+use crate::decode::Bytes;
 use crate::delta::Likeness;
 use crate::fs::Problem;
 use crate::observer::EntryAction;
@@ -136,11 +137,13 @@ pub(super) enum Gathered {
     Checkpoint(Box<Reached>),
 }
 
-/// A region, with the likeness of its chunks.
+/// A region, with the likeness and the text of its chunks.
 pub(super) struct Encoded {
     pub(super) region: EncodedRegion,
     /// Empty if nothing is to be found by them.
     pub(super) likenesses: Vec<Likeness>,
+    /// Their text; empty if nothing will be encoded against them.
+    pub(super) texts: Vec<Bytes>,
     /// True if there was something to encode it against.
     pub(super) was_offered: bool,
 }

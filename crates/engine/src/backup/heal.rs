@@ -88,7 +88,7 @@ impl Healer {
             none => none.insert(RegionEncoder::fast(self.level)),
         };
         let region = EncodedRegion::encode(encoder, chunks, &plain)?;
-        let encoded = Encoded { region, likenesses: Vec::new(), was_offered: false };
+        let encoded = Encoded { region, likenesses: Vec::new(), texts: Vec::new(), was_offered: false };
         // The packer goes away only after an error of its own, which is the one told.
         self.packer.send(Handed::Region(kind, Ticket::ready(Ok(encoded)))).map_err(|_| EngineError::Interrupted)
     }

@@ -5,7 +5,7 @@ use super::options::{BackupSummary, Source};
 use super::previous;
 use super::run::BackupRun;
 use crate::EngineError;
-use crate::delta::LikenessIndex;
+use crate::delta::NewChunks;
 use crate::pack::DrySink;
 use crate::usage::{Usage, is_counted};
 use crate::written::verify_written;
@@ -51,12 +51,12 @@ impl<'t> BackupRun<'t> {
         Ok(usage)
     }
 
-    /// Runs all stages and commits; gives too the new chunks by their sketches, if the settling can use them.
+    /// Runs all stages and commits; gives too the new chunks, if the settling can use them.
     pub(super) fn run_and_commit(
         &self,
         source: Source,
         writer: &mut SeriesWriter<'t>,
-    ) -> Result<(BackupSummary, Option<LikenessIndex>), EngineError> {
+    ) -> Result<(BackupSummary, Option<NewChunks>), EngineError> {
         let manifest = writer.manifest().clone();
         self.warn_of_clock(&manifest);
         self.tell_new_series(&manifest);
@@ -75,8 +75,8 @@ impl<'t> BackupRun<'t> {
         }
         let mut summary = self.summary(None, &manifest, &outcome);
         // What an interrupted run stored was not looked at by this one: what resembles what is then found anew.
-        let similar = outcome.noted.similar.take().filter(|_| previous::partial(&manifest).next().is_none());
+        let new = outcome.noted.new.take().filter(|_| previous::partial(&manifest).next().is_none());
         summary.snapshot = Some(self.commit(writer, &manifest, outcome, known.as_ref(), summary.statistics)?);
-        Ok((summary, similar))
+        Ok((summary, new))
     }
 }

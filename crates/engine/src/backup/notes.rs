@@ -4,14 +4,14 @@ use super::flow::Encoded;
 use super::outcome::Noted;
 use super::select::Known;
 use super::sketch_file::{SketchDraft, SketchRecord};
-use crate::delta::LikenessIndex;
+use crate::delta::NewChunks;
 use crate::observer::{Notice, Observer};
 use std::io;
 
 /// Takes the regions in the order in which they are packed.
 pub(super) struct Notes<'k> {
-    /// Index of new chunks, if old ones will be encoded against them.
-    similar: Option<LikenessIndex>,
+    /// The new chunks, if old ones will be encoded against them.
+    new: Option<NewChunks>,
     /// Chunks that new ones are encoded against, if they are.
     known: Option<&'k Known>,
     /// Sketches of new chunks, for the next backup.
@@ -22,18 +22,18 @@ pub(super) struct Notes<'k> {
 
 impl<'k> Notes<'k> {
     pub(super) fn new(
-        similar: Option<LikenessIndex>,
+        new: Option<NewChunks>,
         known: Option<&'k Known>,
         draft: Option<SketchDraft>,
         observer: &'k dyn Observer,
     ) -> Self {
-        Self { similar, known, draft, observer, noted: Noted::default() }
+        Self { new, known, draft, observer, noted: Noted::default() }
     }
 
-    pub(super) fn take(&mut self, Encoded { region, likenesses, was_offered }: &Encoded) {
-        let chunks = region.chunks.iter().map(|chunk| chunk.number).zip(likenesses);
-        if let Some(similar) = &mut self.similar {
-            chunks.clone().for_each(|(number, likeness)| similar.insert(number, likeness));
+    pub(super) fn take(&mut self, Encoded { region, likenesses, texts, was_offered }: Encoded) {
+        let chunks = region.chunks.iter().map(|chunk| chunk.number).zip(&likenesses);
+        if let Some(new) = &mut self.new {
+            chunks.clone().zip(texts).for_each(|((number, likeness), text)| new.insert(number, likeness, text));
         }
         let count = region.chunks.len() as u64;
         match (was_offered, region.bases.is_empty()) {
@@ -70,6 +70,6 @@ impl<'k> Notes<'k> {
             self.give_up(&error);
             None
         });
-        Noted { similar: self.similar, records, ..self.noted }
+        Noted { new: self.new, records, ..self.noted }
     }
 }

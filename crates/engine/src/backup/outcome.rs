@@ -3,7 +3,7 @@
 use super::options::{DeltaCounts, Healed, Reused};
 use super::sketch_file::SketchRecords;
 use crate::catalog_file::CatalogDraft;
-use crate::delta::LikenessIndex;
+use crate::delta::NewChunks;
 use crate::index::{FingerprintIndex, Runs};
 use crate::pack::Packed;
 use roaring::RoaringTreemap;
@@ -138,8 +138,8 @@ pub(super) struct Leftover {
 /// Notes on all regions that were packed.
 #[derive(Default)]
 pub(super) struct Noted {
-    /// The new chunks by their sketches and anchors, if any were made for migration.
-    pub(super) similar: Option<LikenessIndex>,
+    /// The new chunks, if old ones will be encoded against them.
+    pub(super) new: Option<NewChunks>,
     /// The new chunks' sketches, if the next backup is to have them.
     pub(super) records: Option<SketchRecords>,
     /// Chunks kept in deltas and rejected.

@@ -4,6 +4,7 @@
 use super::flow::{Encoded, Handed, Reached};
 use super::window::{WINDOW_BYTES, WaitingChunk, Window};
 use crate::EngineError;
+use crate::decode::Bytes;
 use crate::delta::Likeness;
 use crate::parallel::{Pool, Ticket};
 use crossbeam_channel::Sender;
@@ -11,7 +12,6 @@ use siltstone_store::StoreError;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionEncoder};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Text of files' chunks whose likeness is one piece of work, bytes.
 const BATCH_BYTES: usize = 1 << 20;
@@ -49,6 +49,11 @@ impl GatheredChunks {
         };
         self.chunks.iter().map(of_next).collect()
     }
+}
+
+/// Returns the text of each of these chunks, of which `plain` is one after another.
+fn texts(chunks: &[ChunkEntry], mut plain: Bytes) -> Vec<Bytes> {
+    chunks.iter().map(|chunk| plain.split_to(plain.len().min(chunk.length as usize))).collect()
 }
 
 /// Fills regions and hands them out to be encoded.
@@ -111,11 +116,9 @@ impl<'env> Regions<'env> {
     fn take_batch(&mut self) -> Result<(), EngineError> {
         let Some(ticket) = self.looked_at.pop_front() else { return Ok(()) };
         let (GatheredChunks { chunks, plain }, likenesses) = ticket.wait()?;
-        let (batch, mut start) = (Arc::new(plain), 0);
-        for (chunk, likeness) in chunks.into_iter().zip(likenesses) {
-            let length = chunk.length as usize;
-            self.window.push(WaitingChunk::new(chunk, likeness, batch.clone(), start));
-            start += length;
+        let texts = texts(&chunks, plain.into());
+        for ((chunk, likeness), text) in chunks.into_iter().zip(likenesses).zip(texts) {
+            self.window.push(WaitingChunk::new(chunk, likeness, text));
         }
         while self.window.bytes() > WINDOW_BYTES {
             self.encode_from_window()?;
@@ -128,11 +131,12 @@ impl<'env> Regions<'env> {
         let waiting = self.window.take_region(ContainerKind::Data.region_bytes_target());
         let is_for_migration = self.is_for_migration;
         let ticket = self.encoders.submit(move |encoder| {
-            let texts: Vec<_> = waiting.iter().map(WaitingChunk::text).collect();
+            let texts: Vec<&[u8]> = waiting.iter().map(|chunk| chunk.text.as_ref()).collect();
             let chunks = waiting.iter().map(|chunk| chunk.entry).collect();
             let region = EncodedRegion::encode_members(encoder, chunks, &texts)?;
-            let likenesses = waiting.into_iter().map(|chunk| chunk.likeness).filter(|_| is_for_migration).collect();
-            Ok(Encoded { region, likenesses, was_offered: false })
+            let known = waiting.into_iter().filter(|_| is_for_migration).map(|chunk| (chunk.likeness, chunk.text));
+            let (likenesses, texts) = known.unzip();
+            Ok(Encoded { region, likenesses, texts, was_offered: false })
         });
         self.hand_on(ContainerKind::Data, ticket)
     }
@@ -147,7 +151,8 @@ impl<'env> Regions<'env> {
         let ticket = self.encoders.submit(move |encoder| {
             let likenesses = if is_for_migration { open.likenesses() } else { Vec::new() };
             let region = EncodedRegion::encode(encoder, open.chunks, &open.plain)?;
-            Ok(Encoded { region, likenesses, was_offered: false })
+            let texts = if is_for_migration { texts(&region.chunks, open.plain.into()) } else { Vec::new() };
+            Ok(Encoded { region, likenesses, texts, was_offered: false })
         });
         self.hand_on(ContainerKind::Metadata, ticket)
     }

@@ -3,7 +3,7 @@
 use super::options::BackupSummary;
 use super::run::BackupRun;
 use crate::EngineError;
-use crate::delta::LikenessIndex;
+use crate::delta::NewChunks;
 use crate::lease::now;
 use crate::maintain::{self, MaintainOptions, Maintenance};
 use crate::observer::Notice;
@@ -22,7 +22,7 @@ impl<'t> BackupRun<'t> {
         &self,
         mut writer: SeriesWriter<'t>,
         mut summary: BackupSummary,
-        similar: Option<LikenessIndex>,
+        new: Option<NewChunks>,
     ) -> BackupSummary {
         if writer.manifest().lease.is_none() {
             return summary;
@@ -36,7 +36,7 @@ impl<'t> BackupRun<'t> {
             ..MaintainOptions::default()
         };
         let work = Maintenance { repository: self.repository, options: &options, resources: self.resources };
-        let result = maintain::settle(work, &mut writer, similar);
+        let result = maintain::settle(work, &mut writer, new);
         let made = writer.manifest().snapshots().iter().find(|made| Some(made.id) == summary.snapshot);
         summary.statistics = made.map_or(summary.statistics, |made| made.statistics);
         let end = match &result {

@@ -16,11 +16,11 @@
 //! table then stays in the cache, and what is stored is the same within the 1 % by which repositories differ whose
 //! chunks are cut by other keys.
 
+use crate::decode::Bytes;
 use crate::delta::Likeness;
 use siltstone_store::region::ChunkEntry;
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 /// Text of the window, bytes. It shapes the repository's bytes.
 pub(super) const WINDOW_BYTES: usize = 16 << 20;
@@ -37,22 +37,16 @@ const EMPTY: u64 = u64::MAX;
 pub(super) struct WaitingChunk {
     pub(super) entry: ChunkEntry,
     pub(super) likeness: Likeness,
-    /// Text of the batch in which it came, and the place in that where its own begins.
-    batch: Arc<Vec<u8>>,
-    start: usize,
+    /// Part of the batch in which it came.
+    pub(super) text: Bytes,
     /// The group of chunks that are to lie together: the place of the first of them.
     group: u64,
 }
 
 impl WaitingChunk {
-    /// A chunk whose text stands at `start` in that of its batch.
-    pub(super) fn new(entry: ChunkEntry, likeness: Likeness, batch: Arc<Vec<u8>>, start: usize) -> Self {
-        Self { entry, likeness, batch, start, group: 0 }
-    }
-
-    /// Returns its text.
-    pub(super) fn text(&self) -> &[u8] {
-        self.batch.get(self.start..self.start + self.entry.length as usize).unwrap_or_default()
+    /// A chunk that has come.
+    pub(super) fn new(entry: ChunkEntry, likeness: Likeness, text: Bytes) -> Self {
+        Self { entry, likeness, text, group: 0 }
     }
 
     /// Returns the anchors that the window looks at.
@@ -198,7 +192,7 @@ mod tests {
         for (number, text) in (from..).zip(texts) {
             let length = u32::try_from(text.len()).unwrap();
             let entry = ChunkEntry { number: ChunkNumber(number), fingerprint: Fingerprint([0; 16]), length };
-            window.push(WaitingChunk::new(entry, Likeness::of(text), Arc::new(text.clone()), 0));
+            window.push(WaitingChunk::new(entry, Likeness::of(text), text.clone().into()));
         }
     }
 
@@ -213,7 +207,7 @@ mod tests {
         push(&mut window, 0, &[noise(0), noise(1), noise(2), half, noise(1), noise(4)]);
         let region = window.take_region(3 * CHUNK_BYTES);
         assert_eq!(numbers(&region), [0, 1, 3]);
-        assert_eq!(region[1].text(), noise(1));
+        assert_eq!(region[1].text, noise(1));
         assert_eq!(window.bytes(), 4 * CHUNK_BYTES, "from the third one on, though the fourth is taken");
         assert_eq!(numbers(&window.take_region(3 * CHUNK_BYTES)), [2, 4, 5], "the rest of a group has its turn first");
         assert!(window.take_region(CHUNK_BYTES).is_empty());

@@ -110,7 +110,7 @@ impl FileContent for StoredFile {
             pieces: pieces.into_iter(),
             run: None,
             window: VecDeque::new(),
-            chunk: Bytes::from([]),
+            chunk: Bytes::new(),
             used: 0,
         }))
     }

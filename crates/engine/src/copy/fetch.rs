@@ -90,7 +90,7 @@ impl Fetcher<'_> {
             return Err(Arc::new(StoreError::Machine { operation: "reading the source repository", reason }));
         }
         self.unless_out()?;
-        self.chunks.with_chunk(number, |bytes| Bytes::from(bytes)).map_err(|error| self.noted(error))
+        self.chunks.with_chunk(number, Bytes::copy_from_slice).map_err(|error| self.noted(error))
     }
 
     /// Fails without another try once the source as a whole has failed.

@@ -186,7 +186,7 @@ impl<'env> Gatherer<'env> {
     /// # Errors
     /// A worker went away.
     pub(crate) fn chunks(&self, numbers: &BTreeSet<ChunkNumber>) -> Result<Gathered, StoreError> {
-        self.kept(numbers, Box::new(|bytes| Arc::from(bytes)))
+        self.kept(numbers, Box::new(Bytes::copy_from_slice))
     }
 
     /// These chunks, each verified, as far as they can be had, and why regions of others cannot be decoded: so many
@@ -204,7 +204,7 @@ impl<'env> Gatherer<'env> {
             let before = in_memory.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             let is_over = before + bytes.len() as u64 > memory_bytes;
             let spilled = is_over.then(|| spill.write(chunks.repository(), bytes).ok()).flatten();
-            spilled.map_or_else(|| HeldChunk::InMemory(Arc::from(bytes)), HeldChunk::InFile)
+            spilled.map_or_else(|| HeldChunk::InMemory(Bytes::copy_from_slice(bytes)), HeldChunk::InFile)
         };
         self.kept(numbers, Box::new(keep))
     }

@@ -40,6 +40,8 @@ pub(crate) use plan::Plan;
 
 use crate::chunks::{Address, ChunkSource};
 use crate::parallel::{Pool, Ticket, lock, lost_worker};
+/// Bytes that several may need: whoever has a part of them has no copy.
+pub(crate) use bytes::Bytes;
 use plan::Feed;
 use siltstone_store::StoreError;
 use siltstone_store::container::ContainerReader;
@@ -123,9 +125,6 @@ pub(crate) trait DecodeVisitor: Send + Sync {
     /// Tells whether to stop.
     fn is_cancelled(&self) -> bool;
 }
-
-/// Bytes that several may need.
-pub(crate) type Bytes = Arc<[u8]>;
 
 /// Work done in decoding, shared by all decoders of one run.
 #[derive(Debug, Default)]
@@ -383,7 +382,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
             let is_genuine =
                 || self.chunks.repository().keys().fingerprint_of(chunk.number, bytes) == chunk.fingerprint;
             if !self.settings.verifies_bases || is_genuine() {
-                good.push((of_this, Bytes::from(bytes)));
+                good.push((of_this, Bytes::copy_from_slice(bytes)));
             } else {
                 let address = self.plan.address(node as usize);
                 let part = format!("region {}, chunk {}", address.region, chunk.number);
@@ -449,7 +448,7 @@ fn incomplete() -> StoreError {
 fn brought_back(complete: CompleteDelta) -> Result<(EncodedRegion, Vec<Bytes>), StoreError> {
     let CompleteDelta { region, payload, bases } = complete;
     let payload = match payload {
-        Waited::Memory(bytes) => bytes.to_vec(),
+        Waited::Memory(bytes) => bytes.into(),
         Waited::Spilled(spilled) => spilled.read()?,
     };
     let bases = bases.into_iter().map(|base| match base {

@@ -3,6 +3,7 @@
 //! A base is held once, however many deltas wait for it. Beyond the budget goes what is needed last, as far as the plan
 //! can tell.
 
+use super::Bytes;
 use super::plan::{Feed, Plan};
 use super::spill::Spilled;
 use siltstone_store::ChunkNumber;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 /// Bytes in memory or in the temporary file.
 #[derive(Clone, Debug)]
 pub(super) enum Waited {
-    Memory(Arc<[u8]>),
+    Memory(Bytes),
     Spilled(Arc<Spilled>),
 }
 
@@ -133,7 +134,7 @@ impl Waiting {
         if held.is_done {
             return false;
         }
-        let payload: Arc<[u8]> = std::mem::take(&mut region.payload).into();
+        let payload: Bytes = std::mem::take(&mut region.payload).into();
         let memory_bytes = payload.len() as u64;
         let holding = Holding { bytes: Waited::Memory(payload), memory_bytes };
         held.delta.get_or_insert_default().region = Some((region, holding));
@@ -146,7 +147,7 @@ impl Waiting {
     }
 
     /// A base has come, for these slots of region deltas. Those that are complete now are added to the list.
-    pub(super) fn add_base(&mut self, base: Arc<[u8]>, feeds: &[Feed], complete: &mut Vec<u32>) {
+    pub(super) fn add_base(&mut self, base: Bytes, feeds: &[Feed], complete: &mut Vec<u32>) {
         let (mut users, mut needed_at) = (0, u32::MAX);
         for Feed { number, to, slot, .. } in feeds {
             let held = &mut self.held[*to as usize];
@@ -200,7 +201,7 @@ impl Waiting {
 
     /// Chooses what is to go to the temporary file, what is needed last first, so that the rest is within the budget.
     /// It is counted no longer.
-    pub(super) fn excess(&mut self) -> Vec<(Item, Arc<[u8]>)> {
+    pub(super) fn excess(&mut self) -> Vec<(Item, Bytes)> {
         let mut chosen = Vec::new();
         while self.memory_bytes > self.memory_bytes_max && !self.is_spill_broken {
             let Some((_, item)) = self.latest.pop() else { break };

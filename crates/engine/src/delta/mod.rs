@@ -6,6 +6,7 @@
 //! sketch         how chunks are sketched
 //! similar_index  candidates: chunks by their sketches
 //! likeness       the same by anchors as well
+//! new_chunks     what a backup knows of its new chunks when it is done
 //! offers         what each chunk may be encoded against, as the choice of bases wants it
 //! segment        regions being filled, and the choice of bases for each; how much is looked at together
 //! encode         a region against its bases
@@ -17,6 +18,7 @@
 mod encode;
 mod keep;
 mod likeness;
+mod new_chunks;
 mod offers;
 mod policy;
 mod segment;
@@ -26,6 +28,7 @@ mod sketch;
 pub(crate) use encode::encode_region;
 pub use keep::KeepRule;
 pub(crate) use likeness::{Likeness, LikenessIndex};
+pub(crate) use new_chunks::{ChunkTexts, NewChunks, NewChunksRoom};
 pub(crate) use offers::{CANDIDATES, offer};
 pub use policy::{DEPTH_DEFAULT, DEPTH_MAX, Deltas, FORWARD_DEPTH_DEFAULT, ForwardPolicy};
 pub(crate) use segment::{BASES_OF_TEXT, DELTA_REGION_BYTES_TARGET, OpenRegion, SEGMENT_BYTES};

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_chunk_is_kept_for_one_position_and_taken_once() {
-        let (kept, chunk) = (KeptChunks::default(), Bytes::from([1, 2]));
+        let (kept, chunk) = (KeptChunks::default(), Bytes::from_static(&[1, 2]));
         kept.put(5, chunk.clone());
         assert_eq!(kept.take(5), Some(chunk.clone()));
         assert_eq!(kept.take(6), None, "too early");

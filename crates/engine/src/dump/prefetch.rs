@@ -73,7 +73,7 @@ impl ReadContent {
     /// Returns its bytes alone, without the region.
     fn to_chunk(&self) -> Bytes {
         match self {
-            Self::InRegion(..) => Bytes::from(self.bytes()),
+            Self::InRegion(..) => Bytes::copy_from_slice(self.bytes()),
             Self::Chunk(bytes) => bytes.clone(),
         }
     }

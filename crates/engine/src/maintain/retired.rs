@@ -3,7 +3,7 @@
 use super::options::Maintenance;
 use super::places::Places;
 use crate::chunks::ChunkSource;
-use crate::delta::{Likeness, LikenessIndex};
+use crate::delta::{ChunkTexts, Likeness, LikenessIndex, NewChunks};
 use crate::{EngineError, Resources};
 use roaring::RoaringTreemap;
 use siltstone_store::manifest::Manifest;
@@ -27,6 +27,8 @@ pub(super) struct RetiredChunks {
     pub(super) fresh: RoaringTreemap,
     /// Those of the latter, by their sketches and anchors.
     pub(super) similar: LikenessIndex,
+    /// The text of some of them.
+    pub(super) texts: ChunkTexts,
     /// New chunks that stand where dying ones stood.
     pub(super) places: Places,
 }
@@ -37,7 +39,7 @@ impl RetiredChunks {
         Maintenance { repository, options, resources }: Maintenance<'_>,
         manifest: &Manifest,
         position: usize,
-        similar: Option<LikenessIndex>,
+        new: Option<NewChunks>,
     ) -> Result<Self, EngineError> {
         let (here, next) = (manifest.necessary(position), manifest.necessary(position + 1));
         let last = manifest.necessary(manifest.snapshots().len().saturating_sub(1));
@@ -59,9 +61,9 @@ impl RetiredChunks {
         fresh -= manifest.imported();
         let is_lent = manifest.lends && !fresh.is_empty() && !dying.is_empty();
         let claimed = if is_lent { claimed_chunks(repository, manifest.series)? } else { RoaringTreemap::new() };
-        let similar = match similar {
-            Some(similar) => similar,
-            None => read_similar(repository, manifest, &fresh, resources)?,
+        let (similar, texts) = match new {
+            Some(NewChunks { similar, texts }) => (similar, texts),
+            None => (read_similar(repository, manifest, &fresh, resources)?, ChunkTexts::default()),
         };
         let places = match manifest.snapshots().get(position..).unwrap_or_default() {
             [before, after, ..] if !fresh.is_empty() => {
@@ -70,7 +72,7 @@ impl RetiredChunks {
             _ => Places::default(),
         };
         let snapshot = manifest.snapshots().get(position).map_or(SnapshotId([0; 32]), |snapshot| snapshot.id);
-        Ok(Self { position, snapshot, dying, returned, claimed, fresh, similar, places })
+        Ok(Self { position, snapshot, dying, returned, claimed, fresh, similar, texts, places })
     }
 
     /// The containers that answer for any of its chunks, or for any taken back, in the order in which they were

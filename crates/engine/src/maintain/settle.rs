@@ -10,14 +10,13 @@ use super::rewrite::Rewriting;
 use super::split::{self, Split};
 use super::{ghosts, merge};
 use crate::EngineError;
-use crate::delta::LikenessIndex;
+use crate::delta::NewChunks;
 use siltstone_store::SnapshotId;
 use siltstone_store::manifest::Manifest;
 use siltstone_store::series::SeriesWriter;
 
-/// Settles what is unsettled in a series, oldest first, and eliminates the ghosts that forgetting has made. `similar`
-/// holds the chunks of the last snapshot that the one before it lacks, by their sketches and anchors; without it they
-/// are read again. The lease is kept.
+/// Settles what is unsettled in a series, oldest first, and eliminates the ghosts that forgetting has made. `new` are
+/// the chunks of the last snapshot that the one before it lacks; without it they are read again. The lease is kept.
 ///
 /// # Errors
 /// Errors of the repository, or a stop by the user; what is settled by then stays so. A container that is damaged or
@@ -25,7 +24,7 @@ use siltstone_store::series::SeriesWriter;
 pub(crate) fn settle(
     work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
-    mut similar: Option<LikenessIndex>,
+    mut new: Option<NewChunks>,
 ) -> Result<MaintainSummary, EngineError> {
     let mut summary = MaintainSummary::default();
     let mut passed_over = PassedOver::new(work.resources);
@@ -36,9 +35,9 @@ pub(crate) fn settle(
     };
     for position in 0..last {
         // What is known of the newest chunks is not known of earlier ones.
-        let similar = if position + 1 == last { similar.take() } else { None };
+        let new = if position + 1 == last { new.take() } else { None };
         if unsettled(writer, position) {
-            summary.add(&settle_retired(work, writer, position, similar, &mut passed_over)?);
+            summary.add(&settle_retired(work, writer, position, new, &mut passed_over)?);
         }
     }
     if writer.manifest().ghosts_due {
@@ -102,10 +101,10 @@ fn settle_retired(
     work: Maintenance<'_>,
     writer: &mut SeriesWriter<'_>,
     position: usize,
-    similar: Option<LikenessIndex>,
+    new: Option<NewChunks>,
     passed_over: &mut PassedOver<'_>,
 ) -> Result<MaintainSummary, EngineError> {
-    let retired = RetiredChunks::new(work, writer.manifest(), position, similar)?;
+    let retired = RetiredChunks::new(work, writer.manifest(), position, new)?;
     let mut summary = MaintainSummary::default();
     let before = passed_over.count();
     let containers = passed_over.present(writer, retired.containers(writer.manifest()));

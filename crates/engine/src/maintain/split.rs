@@ -41,7 +41,8 @@ pub(super) fn split(
     let (repacked, left) = std::thread::scope(|scope| {
         let is_exact = options.threshold <= 0.0;
         let repacking = RepackOptions { effort: Effort::Usual(options.compression_level), is_exact };
-        let repacker = Repacker::start(scope, &chunks, manifest, sink, repacking, resources)?;
+        let repacker =
+            Repacker::start(scope, &chunks, manifest, sink, repacking, resources)?.with_texts(&retired.texts);
         let mut work =
             Work { manifest, chunks: &chunks, retired, options, resources, is_exact, repacker, left: HashMap::new() };
         for id in containers {

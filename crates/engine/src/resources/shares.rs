@@ -11,7 +11,9 @@
 //!                   waiting for bases                            F / 8
 //!                 sketches and anchors of new chunks (if deltas  (R - F) / 4, half of it each
 //!                 are made)
-//!                 fingerprints: the rest                         I = R - F - sketches
+//!                 text of new chunks (if a settling follows)     half of the rest, at most 128 MiB; less where the
+//!                                                                last snapshot's fingerprints need the room
+//!                 fingerprints: the rest                         I = R - F - sketches - text
 //!                   of those, chunks of older snapshots only     I / 16
 //!                   of those, in a first backup, text that waits I / 8, at most 64 MiB
 //!                   until a series is found that lends it
@@ -71,6 +73,10 @@ const BACKUP_INDEX_BYTES_MIN: u64 = 16 * MIB;
 const LIST_PART: u64 = 4;
 /// The most that selecting takes.
 const SELECTION_BYTES_MAX: u64 = 160 * MIB;
+/// The most that the text of new chunks takes, and what the fingerprint of a known one needs before that: the last
+/// snapshot's lie in memory if they take half of what is for fingerprints.
+const TEXT_BYTES_MAX: u64 = 128 * MIB;
+const KNOWN_CHUNK_BYTES: u64 = 64;
 /// The part of a first backup's memory for fingerprints that text takes which another series may lend, and the most.
 const LENDER_PART: u64 = 8;
 const LENDER_BYTES_MAX: u64 = 64 * MIB;
@@ -174,6 +180,8 @@ pub(crate) struct BackupShares {
     pub(crate) older_bytes: u64,
     /// Chunks by their sketches.
     pub(crate) similar_bytes: u64,
+    /// Text of new chunks, for the settling that follows.
+    pub(crate) text_bytes: u64,
     /// Text of a segment, at most; it is less than asked for where memory is short.
     pub(crate) segment_bytes_max: u64,
     /// Deltas and bases that wait for others.
@@ -193,6 +201,8 @@ pub(crate) struct BackupUses {
     pub(crate) selects: bool,
     /// True if sketches are looked up.
     pub(crate) sketches: bool,
+    /// Chunks of the last snapshot.
+    pub(crate) known_chunks: u64,
     /// True if chunks of older snapshots are used again.
     pub(crate) reaches_back: bool,
     /// True if a series is looked for that lends chunks, from the first one on.
@@ -270,6 +280,9 @@ impl Resources {
         let rest = rest - selection;
         let similar_bytes = if uses.sketches { rest / 4 } else { 0 };
         let rest = rest - similar_bytes;
+        let text_bytes = rest.saturating_sub(KNOWN_CHUNK_BYTES * uses.known_chunks).min(rest / 2).min(TEXT_BYTES_MAX);
+        let text_bytes = if uses.sketches && !uses.selects { text_bytes } else { 0 };
+        let rest = rest - text_bytes;
         let older_bytes = if uses.reaches_back { rest / 16 } else { 0 };
         let rest = rest - older_bytes;
         let lender_bytes = if uses.looks_for_lenders { (rest / LENDER_PART).min(LENDER_BYTES_MAX) } else { 0 };
@@ -281,6 +294,7 @@ impl Resources {
             index_bytes,
             older_bytes,
             similar_bytes,
+            text_bytes,
             segment_bytes_max,
             waiting_bytes,
             lender_bytes,
@@ -394,10 +408,11 @@ mod tests {
             {
                 let list_bytes = list_bytes_max(mib * MIB);
                 let looks_for_lenders = !reaches_back;
-                let uses = BackupUses { list_bytes, selects, sketches, reaches_back, looks_for_lenders };
+                let known_chunks = 1 << 20;
+                let uses = BackupUses { list_bytes, selects, sketches, known_chunks, reaches_back, looks_for_lenders };
                 let shares = with(mib).backup_shares(uses);
                 let indexes = shares.index_bytes + shares.older_bytes + shares.similar_bytes + shares.lender_bytes;
-                let indexes = indexes + shares.linked_bytes;
+                let indexes = indexes + shares.linked_bytes + shares.text_bytes;
                 let selection = 8 * shares.waiting_bytes;
                 let all = BACKUP_FIXED_BYTES + list_bytes + indexes + selection;
                 assert!(all <= mib * MIB && all + 8 > mib * MIB, "{mib} MiB, {uses:?}: {shares:?}");

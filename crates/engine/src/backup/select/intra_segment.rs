@@ -7,6 +7,7 @@
 use super::Selector;
 use super::known::BYTES_PER_CHUNK_MAX;
 use crate::backup::flow::Segment;
+use crate::decode::Bytes;
 use crate::delta::{CANDIDATES, SimilarIndex, offer};
 use siltstone_similar::region::Offer;
 use siltstone_similar::sketch::Sketch;
@@ -14,7 +15,6 @@ use siltstone_store::ChunkNumber;
 use siltstone_store::container::ContainerKind;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Features in common from which on a chunk is offered as a base, of 12. Of those with fewer, most deltas are rejected,
 /// and what was laid apart for them compresses worse.
@@ -45,7 +45,10 @@ impl Selector<'_, '_> {
             for (number, matches) in found.filter(|(_, matches)| *matches >= MATCHES_LEAST) {
                 let Some(range) = whole.get(&number.0) else { continue };
                 offers.push(offer(number, range.len(), matches));
-                self.filling.bases.entry(number).or_insert_with(|| Arc::from(&segment.plain[range.clone()]));
+                self.filling
+                    .bases
+                    .entry(number)
+                    .or_insert_with(|| Bytes::copy_from_slice(&segment.plain[range.clone()]));
             }
             if offers.is_empty() {
                 similar.insert(chunk.number.0, sketch);

@@ -28,7 +28,7 @@ pub(super) use known::{Known, Origin};
 
 use super::flow::{Encoded, Gathered, Handed, Segment};
 use crate::EngineError;
-use crate::decode::Gatherer;
+use crate::decode::{Bytes, Gatherer};
 use crate::delta::{BASES_OF_TEXT, Likeness, OpenRegion, encode_region, offer};
 use crate::observer::{Notice, Observer};
 use crate::parallel::{Pool, Ticket};
@@ -78,7 +78,7 @@ pub(super) struct Filling {
     open: BTreeMap<Group, SketchedRegion>,
     open_bytes: usize,
     /// The bases of the segment, as far as they could be read.
-    bases: HashMap<ChunkNumber, Arc<[u8]>>,
+    bases: HashMap<ChunkNumber, Bytes>,
     /// Chunks that could not be read: never bases.
     unreadable: RoaringTreemap,
     /// Chunks whose bases lie where too few others do.
@@ -266,7 +266,7 @@ impl Selector<'_, '_> {
         let ticket = self.encoders.submit(move |encoder| {
             let region = encode_region(encoder, &bases, chunks, &plain, rule)?;
             let likenesses = sketches.into_iter().map(Likeness::of_sketch).collect();
-            Ok(Encoded { region, likenesses, was_offered })
+            Ok(Encoded { region, likenesses, texts: Vec::new(), was_offered })
         });
         // The packer goes away only after an error of its own, which is the one told.
         self.packer.send(Handed::Region(group.0, ticket)).map_err(|_| EngineError::Interrupted)

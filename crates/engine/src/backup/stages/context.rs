@@ -8,6 +8,7 @@ use crate::backup::run::BackupRun;
 use crate::backup::select::Known;
 use crate::backup::sketch_file::SketchDraft;
 use crate::chunks::ChunkSource;
+use crate::delta::NewChunksRoom;
 use crate::pack::ContainerSink;
 use siltstone_store::manifest::Manifest;
 use std::path::PathBuf;
@@ -38,8 +39,8 @@ pub(in crate::backup) struct Stages<'s, 't, 'w> {
     pub(in crate::backup) sink: &'s dyn ContainerSink,
     /// Writer that commits checkpoints, unless none are to be made.
     pub(in crate::backup) checkpoints: Option<&'s Checkpoints<'w, 't>>,
-    /// The memory for sketches and anchors of new chunks, if old ones will be encoded against them.
-    pub(in crate::backup) similar_bytes: Option<u64>,
+    /// The memory for what is known of new chunks, if old ones will be encoded against them.
+    pub(in crate::backup) new_chunks: Option<NewChunksRoom>,
     /// The memory for files of which further names are expected.
     pub(in crate::backup) linked_bytes: u64,
     /// The catalog on this machine.

@@ -21,7 +21,7 @@ use super::options::Source;
 use super::outcome::RunOutcome;
 use super::piece::{Buffers, ReadStage};
 use crate::EngineError;
-use crate::delta::LikenessIndex;
+use crate::delta::NewChunks;
 use crate::parallel::{Pool, spawn_named};
 use assembling::Assembly;
 use context::joined;
@@ -53,9 +53,9 @@ impl Stages<'_, '_, '_> {
                 Some(selection) => (selection.draft.take(), Some(&*selection)),
                 None => (None, None),
             };
-            let similar = self.similar_bytes.map(LikenessIndex::within);
+            let new = self.new_chunks.map(NewChunks::within);
             let notes =
-                Notes::new(similar, selection.map(|selection| &selection.known), draft, &*self.run.resources.observer);
+                Notes::new(new, selection.map(|selection| &selection.known), draft, &*self.run.resources.observer);
             let packer = spawn_named(scope, "pack", move || self.pack(&packer_out, notes))?;
             let encoders = Pool::start(scope, "encode", workers, workers, || Ok(RegionEncoder::fast(level)))?;
             let hashers =

@@ -17,7 +17,7 @@ impl Stages<'_, '_, '_> {
                 Handed::Region(kind, ticket) => {
                     let encoded = ticket.wait()??;
                     packer.push(kind, &encoded.region)?;
-                    notes.take(&encoded);
+                    notes.take(encoded);
                 }
                 Handed::Checkpoint(reached) => {
                     let packed = packer.flush()?;

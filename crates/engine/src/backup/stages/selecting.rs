@@ -27,7 +27,7 @@ impl Stages<'_, '_, '_> {
         packer: Sender<Handed>,
     ) -> Result<(Outlet<'env>, Option<Selecting<'scope>>), EngineError> {
         let Some(selection) = selection else {
-            let regions = Regions::new(encoders, self.similar_bytes.is_some(), packer);
+            let regions = Regions::new(encoders, self.new_chunks.is_some(), packer);
             return Ok((Outlet::Regions(Box::new(regions)), None));
         };
         let (chunks, waiting_bytes) = (selection.chunks.clone(), selection.waiting_bytes);

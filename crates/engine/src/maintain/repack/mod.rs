@@ -20,7 +20,7 @@ pub(crate) use categories::Class;
 
 use crate::chunks::ChunkSource;
 use crate::decode::Gatherer;
-use crate::delta::{DELTA_REGION_BYTES_TARGET, OpenRegion};
+use crate::delta::{ChunkTexts, DELTA_REGION_BYTES_TARGET, OpenRegion};
 use crate::pack::{ContainerSink, Packed};
 use crate::parallel::{Pool, Ticket};
 use crate::resources::shares::{RECOMPRESS_BATCH_BYTES, REPACK_BATCH_BYTES};
@@ -211,6 +211,8 @@ pub(crate) struct Repacker<'e> {
     resources: &'e Resources,
     chunks: Arc<ChunkSource<'e>>,
     gatherer: Gatherer<'e>,
+    /// Text of some chunks that may be bases.
+    texts: Option<&'e ChunkTexts>,
     encoders: Encoders<'e>,
     options: RepackOptions,
     categories: Categories<'e>,
@@ -266,6 +268,7 @@ impl<'e> Repacker<'e> {
             resources,
             chunks: chunks.clone(),
             gatherer,
+            texts: None,
             encoders: Pool::start(scope, "encode", resources.workers, TASKS_WAITING_MAX, encoder)?,
             options,
             categories: Categories::new(chunks.repository(), manifest.series, sink, options.is_exact),
@@ -276,6 +279,12 @@ impl<'e> Repacker<'e> {
             encoding: VecDeque::new(),
             repacked: Repacked::default(),
         })
+    }
+
+    /// Returns it with the text of some chunks, which it need not read where they are bases.
+    #[must_use]
+    pub(crate) fn with_texts(self, texts: &'e ChunkTexts) -> Self {
+        Self { texts: Some(texts), ..self }
     }
 
     /// Takes one chunk.

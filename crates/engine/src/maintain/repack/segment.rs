@@ -59,10 +59,14 @@ impl Repacker<'_> {
         }
     }
 
-    /// Reads the bases of a segment, as far as they are there.
+    /// Finds the text of a segment's bases, as far as they are there; reads what is not in memory.
     fn read_bases(&self, segment: &[Region]) -> Result<HashMap<ChunkNumber, Bytes>, EngineError> {
-        let numbers: BTreeSet<ChunkNumber> = segment.iter().flat_map(|region| &region.bases).copied().collect();
-        let (found, failures) = self.gatherer.chunks(&numbers)?;
+        let mut numbers: BTreeSet<ChunkNumber> = segment.iter().flat_map(|region| &region.bases).copied().collect();
+        let text_of = |number: &ChunkNumber| Some((*number, self.texts?.get(*number)?.clone()));
+        let in_memory: Vec<_> = numbers.iter().filter_map(text_of).collect();
+        in_memory.iter().for_each(|(number, _)| _ = numbers.remove(number));
+        let (mut found, failures) = self.gatherer.chunks(&numbers)?;
+        found.extend(in_memory);
         self.unless_stopped()?;
         match failures.into_iter().find(|error| !error.is_damage() && !error.is_not_found()) {
             Some(error) => Err(StoreError::Shared(error).into()),
