@@ -91,8 +91,8 @@ impl EncodedRegion {
         Ok(Self { codec, bases: Vec::new(), chunks, plain_bytes, payload })
     }
 
-    /// Encodes the chunks whose bytes, one after another, are `plain`, as a delta against `bases`, ascending by number;
-    /// as a plain region if there are none.
+    /// Encodes the chunks whose bytes, one after another, are those of `members`, as a delta against `bases`, ascending
+    /// by number; as a plain region if there are none.
     ///
     /// # Errors
     /// Those of [`encode`](Self::encode); [`StoreError::Refused`] too if the bases do not ascend, are of the other kind
@@ -101,19 +101,19 @@ impl EncodedRegion {
         encoder: &mut RegionEncoder,
         bases: &[Base<'_>],
         chunks: Vec<ChunkEntry>,
-        plain: &[u8],
+        members: &[&[u8]],
     ) -> Result<Self, StoreError> {
         if bases.is_empty() {
-            return Self::encode(encoder, chunks, plain);
+            return Self::encode_members(encoder, chunks, members);
         }
-        let plain_bytes = validated_bytes(&chunks, &[plain])?;
+        let plain_bytes = validated_bytes(&chunks, members)?;
         let numbers: Vec<_> = bases.iter().map(|base| base.number).collect();
         validate_bases(&"a new region", &numbers, &chunks).map_err(own_mistake)?;
         let bytes: Vec<&[u8]> = bases.iter().map(|base| base.bytes).collect();
         bounded_base_bytes(&"a new region", &bytes)?;
         let mut payload = Vec::new();
-        let codec = encoder.encode(&bytes, &[plain], &mut payload);
-        encoder.check(codec, &bytes, &payload, plain).map_err(unable)?;
+        let codec = encoder.encode(&bytes, members, &mut payload);
+        encoder.check(codec, &bytes, &payload, members).map_err(unable)?;
         let payload = fitted(payload);
         Ok(Self { codec, bases: numbers, chunks, plain_bytes, payload })
     }
@@ -386,7 +386,7 @@ mod tests {
         plain[70_000..70_004].copy_from_slice(b"edit");
         let bases = [Base { number: ChunkNumber(7), bytes: &base }];
         let chunks = entries(&[100_000, plain.len() - 100_000]);
-        let region = EncodedRegion::encode_against(&mut RegionEncoder::fast(3), &bases, chunks, &plain).unwrap();
+        let region = EncodedRegion::encode_against(&mut RegionEncoder::fast(3), &bases, chunks, &[&plain]).unwrap();
         assert_eq!(region.bases, [ChunkNumber(7)]);
         assert!(region.payload.len() < 200, "{}", region.payload.len());
         let mut decoder = RegionDecoder::new();
@@ -402,7 +402,8 @@ mod tests {
         let bytes = [1u8; 100];
         let base = |number| Base { number, bytes: &bytes };
         let refused = |bases: &[Base<'_>]| {
-            let result = EncodedRegion::encode_against(&mut RegionEncoder::fast(3), bases, entries(&[50, 50]), &bytes);
+            let result =
+                EncodedRegion::encode_against(&mut RegionEncoder::fast(3), bases, entries(&[50, 50]), &[&bytes]);
             matches!(result, Err(StoreError::Refused { .. }))
         };
         assert!(refused(&[base(ChunkNumber(1))]), "a member");

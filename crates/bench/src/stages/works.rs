@@ -146,16 +146,20 @@ pub(super) fn of_new(regions: &[Region<'_>], folder: &Path) -> Result<Vec<Alone>
 
 /// The works of a migration: over what dies.
 pub(super) fn of_dying(pairs: &[Pair<'_>], folder: &Path) -> Result<Vec<Alone>> {
-    let plain: Vec<Vec<u8>> = pairs.iter().map(|pair| pair.region.concat()).collect();
-    let bytes = plain.iter().map(|plain| plain.len() as u64).sum();
+    let bytes = pairs.iter().flat_map(|pair| &pair.region).map(|text| text.len() as u64).sum();
     let mut encoder = RegionEncoder::fast(ZSTD_LEVEL_DEFAULT);
     let mut deltas = Vec::new();
     let encoding = least(|| {
         deltas.clear();
-        for (pair, plain) in pairs.iter().zip(&plain) {
+        for pair in pairs {
             let bases: Vec<Base<'_>> =
                 (0..).zip(&pair.bases).map(|(number, bytes)| Base { number: ChunkNumber(number), bytes }).collect();
-            deltas.push(EncodedRegion::encode_against(&mut encoder, &bases, entries(&pair.region, 1 << 32)?, plain)?);
+            deltas.push(EncodedRegion::encode_against(
+                &mut encoder,
+                &bases,
+                entries(&pair.region, 1 << 32)?,
+                &pair.region,
+            )?);
         }
         Ok(())
     })?;

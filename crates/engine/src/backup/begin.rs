@@ -21,6 +21,7 @@ use crate::delta::{Deltas, ForwardPolicy, NewChunksRoom};
 use crate::observer::Notice;
 use crate::pack::ContainerSink;
 use crate::resources::shares::{BackupShares, BackupUses};
+use crate::written::VerifyWritten;
 use roaring::RoaringTreemap;
 use siltstone_store::ContainerId;
 use siltstone_store::manifest::Manifest;
@@ -73,6 +74,8 @@ impl<'t> BackupRun<'t> {
         let unusable = Unusable { lost, ..Unusable::default() };
         let is_for_migration = self.settles() && last_whole(manifest).is_some() && self.options.deltas.is_reverse();
         let BackupShares { similar_bytes, text_bytes, .. } = shares;
+        // Where nothing is read back once it is written, what old chunks come to hang on is read for that.
+        let text_bytes = if self.options.verify_written == VerifyWritten::Never { 0 } else { text_bytes };
         let new_chunks = is_for_migration.then_some(NewChunksRoom { similar_bytes, text_bytes });
         let (chunks, unusable, local_catalog) = (&chunks, &unusable, &local);
         let room = (shares.index_bytes / BORROWED_PART, spill.as_ref());

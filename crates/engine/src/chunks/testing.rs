@@ -66,9 +66,9 @@ impl Bench {
             ChunkEntry { number, fingerprint: keys.fingerprint_of(number, bytes), length }
         };
         let base = |number: &u64| Base { number: ChunkNumber(*number), bytes: &self.contents[number] };
-        let plain: Vec<u8> = chunks.iter().flat_map(|number| self.contents[number].clone()).collect();
+        let members: Vec<&[u8]> = chunks.iter().map(|number| self.contents[number].as_slice()).collect();
         let (chunks, bases): (Vec<_>, Vec<_>) = (chunks.iter().map(entry).collect(), bases.iter().map(base).collect());
-        EncodedRegion::encode_against(&mut self.encoder, &bases, chunks, &plain).expect("a region")
+        EncodedRegion::encode_against(&mut self.encoder, &bases, chunks, &members).expect("a region")
     }
 
     /// Stores a container; gives its place in the manifest.

@@ -10,19 +10,19 @@ pub(crate) fn encode_region(
     encoder: &mut RegionEncoder,
     bases: &[(ChunkNumber, Bytes)],
     chunks: Vec<ChunkEntry>,
-    plain: &[u8],
+    members: &[&[u8]],
     rule: KeepRule,
 ) -> Result<EncodedRegion, StoreError> {
     if bases.is_empty() {
-        return EncodedRegion::encode(encoder, chunks, plain);
+        return EncodedRegion::encode_members(encoder, chunks, members);
     }
     let bases: Vec<_> = bases.iter().map(|(number, bytes)| Base { number: *number, bytes }).collect();
-    let delta = EncodedRegion::encode_against(encoder, &bases, chunks, plain)?;
+    let delta = EncodedRegion::encode_against(encoder, &bases, chunks, members)?;
     let is_smaller = delta.codec == Codec::Zstd;
-    if is_smaller && rule.is_clear(delta.payload.len(), plain.len()) {
+    if is_smaller && rule.is_clear(delta.payload.len(), delta.plain_bytes as usize) {
         return Ok(delta);
     }
-    let whole = EncodedRegion::encode(encoder, delta.chunks.clone(), plain)?;
+    let whole = EncodedRegion::encode_members(encoder, delta.chunks.clone(), members)?;
     let is_kept = is_smaller && rule.accepts(delta.payload.len(), whole.payload.len());
     Ok(if is_kept { delta } else { whole })
 }

@@ -348,7 +348,7 @@ fn encode_again(
                 let last = manifest.snapshots().len().saturating_sub(1);
                 let class = class(kind, *lifecycle, lifecycle.column == last, is_exact);
                 let standing = Standing { row: lifecycle.row, ..Standing::default() };
-                repacker.push(class, place.chunk, &bytes, Move::Against(offers.collect()), standing)?;
+                repacker.push(class, place.chunk, bytes, Move::Against(offers.collect()), standing)?;
             }
             // Two deltas must not become one: one may hang on the other.
             repacker.flush_all()?;

@@ -2,10 +2,11 @@
 
 use super::layout::class;
 use super::options::{MaintainOptions, MaintainSummary, Maintenance};
-use super::repack::{DecodedRegions, Effort, Link, Move, RepackOptions, Repacked, Repacker, Standing};
+use super::repack::{DecodedChunks, Effort, Link, Move, RepackOptions, Repacked, Repacker, Standing};
 use super::retired::RetiredChunks;
 use crate::bases::{level_of, raise};
-use crate::chunks::ChunkSource;
+use crate::chunks::{ChunkSource, shared};
+use crate::decode::Bytes;
 use crate::delta::{Deltas, Likeness, offer};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::pack::ContainerSink;
@@ -14,10 +15,13 @@ use roaring::RoaringTreemap;
 use siltstone_similar::region::Offer;
 use siltstone_store::container::{ChunkPlace, ContainerKind, ContainerRecord};
 use siltstone_store::manifest::Manifest;
-use siltstone_store::region::ChunkEntry;
+use siltstone_store::region::{ChunkEntry, split_region};
 use siltstone_store::{ChunkNumber, ContainerId, StoreError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+/// Indexes of containers kept open; one takes up to about 0.7 MB.
+const READERS_MAX: usize = 48;
 
 /// Outcome of splitting some containers.
 pub(super) struct Split {
@@ -37,7 +41,8 @@ pub(super) fn split(
     containers: &[ContainerId],
 ) -> Result<Split, EngineError> {
     let Maintenance { repository, options, resources } = work;
-    let chunks = Arc::new(ChunkSource::new(repository, manifest));
+    // Each region is looked at once: none is kept.
+    let chunks = Arc::new(ChunkSource::with_limits(repository, manifest, READERS_MAX, 0));
     let (repacked, left) = std::thread::scope(|scope| {
         let is_exact = options.threshold <= 0.0;
         let repacking = RepackOptions { effort: Effort::Usual(options.compression_level), is_exact };
@@ -98,7 +103,7 @@ impl Work<'_> {
             };
             // What is lost once more in splitting is far less than what was lost before it.
             let tolerated = self.options.threshold / 4.0;
-            self.repacker.move_decoded(at, decoded, tolerated, class_of)?;
+            self.repacker.move_decoded(at, &decoded, tolerated, class_of)?;
         }
         if !(moved.is_empty() && encoded.is_empty()) {
             let mut cut = record.clone();
@@ -132,8 +137,8 @@ impl Work<'_> {
         if has_returned && !exceeds(record.held - stays, record.held, threshold) { survivors } else { left.clone() }
     }
 
-    /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers. Gives too the regions that
-    /// were decoded for it, as far as a batch has room for them: what is left of the container may move.
+    /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers. Gives too what is left of the
+    /// regions that were decoded for it, as far as a batch has room for it: it may move.
     fn encode_dying(
         &mut self,
         container: usize,
@@ -141,9 +146,9 @@ impl Work<'_> {
         dying: &RoaringTreemap,
         lifecycles: &HashMap<u64, Lifecycle>,
         depth: u32,
-    ) -> Result<(RoaringTreemap, DecodedRegions), EngineError> {
+    ) -> Result<(RoaringTreemap, DecodedChunks), EngineError> {
         let mut encoded = RoaringTreemap::new();
-        let (mut decoded, mut room) = (DecodedRegions::new(), self.repacker.batch_room());
+        let (mut decoded, mut room) = (DecodedChunks::new(), self.repacker.batch_room());
         let chunks = self.chunks;
         let reader = chunks.reader(container)?;
         let of_container = reader.clone();
@@ -171,6 +176,7 @@ impl Work<'_> {
         for region in looked_at {
             self.resources.unless_cancelled()?;
             let (at, plain, is_sound, places) = region??;
+            let mut offered = Vec::with_capacity(places.len());
             for (place, likeness) in places {
                 let number = place.chunk.number;
                 let (Some(lifecycle), Some(bytes)) = (lifecycles.get(&number.0), place.of(&plain)) else {
@@ -186,14 +192,24 @@ impl Work<'_> {
                     dependents_depth: level_of(&self.manifest.dependents_depths, number),
                     is_guess,
                 };
-                self.repacker.push(class, place.chunk, bytes, Move::Against(offers), standing)?;
                 encoded.insert(number.0);
+                offered.push((class, place.chunk, bytes, offers, standing));
             }
+            let members = reader.index().regions().get(at).map_or(&[][..], |region| &region.chunks);
             let is_left = |chunk: &ChunkEntry| !encoded.contains(chunk.number.0);
-            let is_needed = reader.index().regions().get(at).is_some_and(|region| region.chunks.iter().any(is_left));
-            if is_sound && is_needed && plain.len() <= room {
-                room -= plain.len();
-                decoded.insert(at, plain);
+            // A part keeps all of its region in memory, so it is copied unless the other parts go on as well.
+            let whole = (!members.iter().any(is_left)).then(|| shared(&plain));
+            for (class, chunk, bytes, offers, standing) in offered {
+                let text = whole.as_ref().map(|whole| whole.slice_ref(bytes));
+                let text = text.unwrap_or_else(|| Bytes::copy_from_slice(bytes));
+                self.repacker.push(class, chunk, text, Move::Against(offers), standing)?;
+            }
+            let left = split_region(members, &plain).filter(|(chunk, _)| is_sound && is_left(chunk));
+            for (chunk, bytes) in left {
+                if bytes.len() <= room {
+                    room -= bytes.len();
+                    decoded.insert(chunk.number, Bytes::copy_from_slice(bytes));
+                }
             }
         }
         Ok((encoded, decoded))

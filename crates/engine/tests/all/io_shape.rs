@@ -134,6 +134,31 @@ fn a_sample_of_old_data_ends_where_it_is_told_to() {
 }
 
 #[test]
+fn settling_reads_of_the_new_snapshot_only_what_was_not_read_back() {
+    let range_reads = |verify: VerifyWritten| {
+        let (mut scene, recorder) = recorded();
+        let mut content = common::noise(1, 3_000_000);
+        scene.sandbox.write("file", &content);
+        scene.backup();
+        content.iter_mut().step_by(20_000).for_each(|byte| *byte ^= 1);
+        scene.sandbox.write("file", &content);
+        recorder.reset();
+        let options = scene.sandbox.options().with_sample_bytes(Some(0)).with_verify_written(verify);
+        let id = scene.sandbox.try_backup(&options).expect("a backup").snapshot.expect("a snapshot");
+        let calls = recorder.reset();
+        let view = scene.sandbox.view(id);
+        let manifest = scene.sandbox.repository().manifest(view.series).expect("a manifest").expect("a manifest");
+        assert!(manifest.unsettled.is_empty() && !manifest.dependents_depths.is_empty(), "old chunks are deltas");
+        let needed = manifest.direct(1);
+        let new = manifest.containers.iter().filter(|record| record.answers_for_any(&needed));
+        let new = new.filter(|record| record.kind == ContainerKind::Data);
+        new.map(|record| calls.of(&record.object_name(view.series)).range_reads).sum::<u64>()
+    };
+    assert_eq!(range_reads(VerifyWritten::Always), 1, "the index");
+    assert!(range_reads(VerifyWritten::Never) > 1, "and bases");
+}
+
+#[test]
 fn the_reserve_has_room_for_all_manifests_of_a_forget_that_rewrites() {
     let scene = Scene::unsettled();
     let recorder = Arc::new(Recorder::new(scene.disk.clone()));

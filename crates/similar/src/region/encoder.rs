@@ -105,12 +105,19 @@ impl RegionEncoder {
         })
     }
 
-    /// Decodes the payload of a region delta again, and compares it with its text.
+    /// Decodes the payload of a region delta again, and compares it with its members.
     ///
     /// # Errors
-    /// [`RegionError::CheckFailed`] if it does not decode to `text`; [`RegionError::Failed`] if memory runs out.
-    pub fn check(&mut self, codec: Codec, bases: &[&[u8]], payload: &[u8], text: &[u8]) -> Result<(), RegionError> {
-        verdict(self.decoder.decode(codec, bases, payload, text.len()).map(|decoded| decoded == text))
+    /// [`RegionError::CheckFailed`] if it does not decode to them; [`RegionError::Failed`] if memory runs out.
+    pub fn check(
+        &mut self,
+        codec: Codec,
+        bases: &[&[u8]],
+        payload: &[u8],
+        members: &[&[u8]],
+    ) -> Result<(), RegionError> {
+        let decoded = self.decoder.decode(codec, bases, payload, length(members));
+        verdict(decoded.map(|decoded| is_of(decoded, members)))
     }
 }
 

@@ -230,11 +230,11 @@ impl Selector<'_, '_> {
             self.flush(group)?;
         }
         let open = self.filling.open.entry(group).or_default();
-        open.region.push(chunk, bytes, offers);
+        open.region.push(chunk, Bytes::copy_from_slice(bytes), offers);
         open.sketches.push(sketch);
         self.filling.open_bytes += bytes.len();
         while self.filling.open_bytes > OPEN_BYTES_MAX {
-            let largest = self.filling.open.iter().max_by_key(|(_, open)| open.region.plain.len());
+            let largest = self.filling.open.iter().max_by_key(|(_, open)| open.region.plain_bytes);
             let Some(group) = largest.map(|(group, _)| *group) else { break };
             self.flush(group)?;
         }
@@ -256,15 +256,16 @@ impl Selector<'_, '_> {
         let Some(SketchedRegion { region, sketches }) = self.filling.open.remove(&group) else {
             return Ok(());
         };
-        self.filling.open_bytes -= region.plain.len();
+        self.filling.open_bytes -= region.plain_bytes;
         // A chunk alone may take any base, however long.
         let room = if self.known.forward.region_bytes == 0 { usize::MAX } else { region.bases_room() };
         let bytes = |number| Some((number, self.filling.bases.get(&number)?.clone()));
         let bases: Vec<_> = region.bases(room).into_iter().filter_map(bytes).collect();
-        let OpenRegion { chunks, plain, .. } = region;
+        let OpenRegion { chunks, texts, .. } = region;
         let (was_offered, rule) = (group.1 > 0, self.known.forward.keep);
         let ticket = self.encoders.submit(move |encoder| {
-            let region = encode_region(encoder, &bases, chunks, &plain, rule)?;
+            let members: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
+            let region = encode_region(encoder, &bases, chunks, &members, rule)?;
             let likenesses = sketches.into_iter().map(Likeness::of_sketch).collect();
             Ok(Encoded { region, likenesses, texts: Vec::new(), was_offered })
         });

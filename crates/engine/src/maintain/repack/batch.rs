@@ -7,7 +7,7 @@
 //! along.
 
 use super::{Class, Effort, Move, RepackOptions, Repacker, Standing, Stopped, out_of_memory};
-use crate::chunks::{Address, ChunkSource, PlainRegion};
+use crate::chunks::{Address, ChunkSource};
 use crate::decode::{Bytes, RegionVisitor};
 use crate::parallel::lock;
 use siltstone_store::container::RegionEntry;
@@ -59,22 +59,25 @@ fn is_tolerable(lost: usize, of: usize, tolerated: f64) -> bool {
     lost == 0 || lost as f64 <= tolerated * of as f64
 }
 
-/// Plain regions of one container that were decoded and verified before, by their place in it.
-pub(crate) type DecodedRegions = HashMap<usize, PlainRegion>;
+/// Chunks of one container that were decoded and verified before.
+pub(crate) type DecodedChunks = HashMap<ChunkNumber, Bytes>;
 
 /// Regions that wait to be moved.
 #[derive(Default)]
 pub(super) struct RegionBatch {
     regions: Vec<(Address, RegionFate)>,
     /// Those of them that were decoded before.
-    decoded: HashMap<Address, PlainRegion>,
+    decoded: HashMap<Address, PlainChunks>,
     /// Bytes of those that are taken apart.
     bytes: usize,
 }
 
+/// Chunks of a plain region that go on to other containers, each to its class.
+type PlainChunks = Vec<(Class, ChunkEntry, Bytes)>;
+
 /// Chunks of a region that was decoded, verified, on their way to other containers.
 enum MovedChunks {
-    Plain(PlainRegion),
+    Plain(PlainChunks),
     /// The parts of a delta, against the same bases.
     Delta(Vec<(Class, EncodedRegion)>),
 }
@@ -101,24 +104,27 @@ impl BatchVisitor<'_> {
         let reader = self.chunks.reader(address.container)?;
         reader.verify_region(self.chunks.repository().keys(), address.region, plain)?;
         let numbers = reader.index().regions().get(address.region).map_or(&[][..], |entry| &entry.bases);
+        let classes = self.classes.get(&address).map_or(&[][..], Vec::as_slice);
         if numbers.is_empty() {
-            return Ok(MovedChunks::Plain(Arc::new(plain.to_vec())));
+            let moved = split_region(chunks, plain).zip(classes);
+            let moved =
+                moved.filter_map(|((chunk, bytes), class)| Some(((*class)?, chunk, Bytes::copy_from_slice(bytes))));
+            return Ok(MovedChunks::Plain(moved.collect()));
         }
         let bases: Vec<_> = numbers.iter().zip(bases).map(|(number, bytes)| Base { number: *number, bytes }).collect();
-        let mut by_class: BTreeMap<Class, (Vec<ChunkEntry>, Vec<u8>)> = BTreeMap::new();
-        let classes = self.classes.get(&address).map_or(&[][..], Vec::as_slice);
+        let mut by_class: BTreeMap<Class, (Vec<ChunkEntry>, Vec<&[u8]>)> = BTreeMap::new();
         for ((chunk, bytes), class) in split_region(chunks, plain).zip(classes) {
             let Some(class) = class else { continue };
-            let (chunks, plain) = by_class.entry(*class).or_default();
+            let (chunks, members) = by_class.entry(*class).or_default();
             chunks.push(chunk);
-            plain.extend_from_slice(bytes);
+            members.push(bytes);
         }
         let idle = lock(&self.encoders).pop();
         let mut encoder = idle.map_or_else(|| self.effort.encoder(), Ok)?;
-        let parts = by_class.into_iter().map(|(class, (chunks, plain))| {
+        let parts = by_class.into_iter().map(|(class, (chunks, members))| {
             // What is a delta stays one: chains may hang on its chunks, and only of whole chunks is it known how long
             // they are.
-            let mut region = EncodedRegion::encode_against(&mut encoder, &bases, chunks, &plain)?;
+            let mut region = EncodedRegion::encode_against(&mut encoder, &bases, chunks, &members)?;
             // It waits for the end of the batch, and has room for all of its text.
             region.payload.shrink_to_fit();
             Ok((class, region))
@@ -159,14 +165,14 @@ impl Repacker<'_> {
         tolerated: f64,
         class_of: impl Fn(ChunkNumber) -> Option<Class>,
     ) -> Result<(), Stopped> {
-        self.move_decoded(container, DecodedRegions::new(), tolerated, class_of)
+        self.move_decoded(container, &DecodedChunks::new(), tolerated, class_of)
     }
 
-    /// Takes a container as [`move_container`](Self::move_container) does; these regions of it need not be decoded.
+    /// Takes a container as [`move_container`](Self::move_container) does; these chunks of it need not be decoded.
     pub(crate) fn move_decoded(
         &mut self,
         container: usize,
-        mut decoded: DecodedRegions,
+        decoded: &DecodedChunks,
         tolerated: f64,
         class_of: impl Fn(ChunkNumber) -> Option<Class>,
     ) -> Result<(), Stopped> {
@@ -178,10 +184,14 @@ impl Repacker<'_> {
             match fate {
                 RegionFate::Left => continue,
                 RegionFate::Copied(..) => {}
-                RegionFate::TakenApart(_) => {
+                RegionFate::TakenApart(ref classes) => {
                     let bytes = if entry.bases.is_empty() { entry.plain_bytes } else { entry.sealed_bytes };
                     self.batch.bytes += bytes as usize;
-                    self.batch.decoded.extend(decoded.remove(&region).map(|plain| (address, plain)));
+                    let moved = entry.chunks.iter().zip(classes).filter_map(|(chunk, class)| Some(((*class)?, *chunk)));
+                    let text_of =
+                        |(class, chunk): (Class, ChunkEntry)| Some((class, chunk, decoded.get(&chunk.number)?.clone()));
+                    let moved: Option<PlainChunks> = moved.map(text_of).collect();
+                    self.batch.decoded.extend(moved.map(|moved| (address, moved)));
                 }
             }
             self.batch.regions.push((address, fate));
@@ -201,7 +211,7 @@ impl Repacker<'_> {
     pub(super) fn move_batch(&mut self) -> Result<(), Stopped> {
         let RegionBatch { regions, decoded, .. } = std::mem::take(&mut self.batch);
         let mut moved = self.decode_regions(&regions, &decoded)?;
-        moved.extend(decoded.into_iter().map(|(address, plain)| (address, MovedChunks::Plain(plain))));
+        moved.extend(decoded.into_iter().map(|(address, chunks)| (address, MovedChunks::Plain(chunks))));
         for (address, fate) in regions {
             self.resources.unless_cancelled()?;
             let stopped = |error| Stopped::at(address.container, error);
@@ -212,15 +222,11 @@ impl Repacker<'_> {
                     let copy = self.chunks.encoded(&reader, address.region).map_err(stopped)?;
                     self.categories.push(class, copy, gone)?;
                 }
-                RegionFate::TakenApart(classes) => match moved.remove(&address) {
+                RegionFate::TakenApart(_) => match moved.remove(&address) {
                     None => return Err(stopped(out_of_memory())),
-                    Some(MovedChunks::Plain(plain)) => {
-                        let reader = self.chunks.reader(address.container).map_err(stopped)?;
-                        let chunks =
-                            reader.index().regions().get(address.region).map_or(&[][..], |entry| &entry.chunks);
-                        for ((chunk, bytes), class) in split_region(chunks, &plain).zip(classes) {
-                            let Some(class) = class else { continue };
-                            self.push(class, chunk, bytes, Move::Plain, Standing::default())?;
+                    Some(MovedChunks::Plain(chunks)) => {
+                        for (class, chunk, text) in chunks {
+                            self.push(class, chunk, text, Move::Plain, Standing::default())?;
                         }
                     }
                     Some(MovedChunks::Delta(parts)) => {
@@ -238,7 +244,7 @@ impl Repacker<'_> {
     fn decode_regions(
         &self,
         regions: &[(Address, RegionFate)],
-        decoded: &HashMap<Address, PlainRegion>,
+        decoded: &HashMap<Address, PlainChunks>,
     ) -> Result<HashMap<Address, MovedChunks>, Stopped> {
         let taken_apart = regions.iter().filter(|(address, _)| !decoded.contains_key(address));
         let taken_apart = taken_apart.filter_map(|(address, fate)| match fate {

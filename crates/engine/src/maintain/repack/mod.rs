@@ -15,11 +15,11 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use batch::DecodedRegions;
+pub(crate) use batch::DecodedChunks;
 pub(crate) use categories::Class;
 
 use crate::chunks::ChunkSource;
-use crate::decode::Gatherer;
+use crate::decode::{Bytes, Gatherer};
 use crate::delta::{ChunkTexts, DELTA_REGION_BYTES_TARGET, OpenRegion};
 use crate::pack::{ContainerSink, Packed};
 use crate::parallel::{Pool, Ticket};
@@ -132,6 +132,7 @@ pub(crate) struct Repacked {
 }
 
 /// A region being filled.
+#[derive(Default)]
 struct StandingRegion {
     region: OpenRegion,
     /// Lowest row and most dependents of all its chunks.
@@ -147,7 +148,8 @@ struct Region {
     /// Some of the chunks that may be its bases.
     bases: Vec<ChunkNumber>,
     chunks: Vec<ChunkEntry>,
-    plain: Vec<u8>,
+    texts: Vec<Bytes>,
+    plain_bytes: usize,
 }
 
 /// A region that is being encoded.
@@ -292,7 +294,7 @@ impl<'e> Repacker<'e> {
         &mut self,
         class: Class,
         chunk: ChunkEntry,
-        bytes: &[u8],
+        text: Bytes,
         how: Move,
         standing: Standing,
     ) -> Result<(), EngineError> {
@@ -307,9 +309,8 @@ impl<'e> Repacker<'e> {
         if self.open.get(&key).is_some_and(is_full) {
             self.flush(key)?;
         }
-        let empty = || StandingRegion { region: OpenRegion::with_room(target), standing: None };
-        let open = self.open.entry(key).or_insert_with(empty);
-        open.region.push(chunk, bytes, offers);
+        let open = self.open.entry(key).or_default();
+        open.region.push(chunk, text, offers);
         open.standing = Some(open.standing.map_or(standing, |before| before.and(standing)));
         Ok(())
     }
@@ -321,10 +322,8 @@ impl<'e> Repacker<'e> {
         // Chunks need not come in the order of their numbers: what resembles one another lies together.
         region.sort();
         let bases = region.bases(region.bases_room());
-        let OpenRegion { chunks, mut plain, .. } = region;
-        // It waits for the end of the segment, and has room for a whole region.
-        plain.shrink_to_fit();
-        self.encode(Region { class: key.0, standing, was_offered: key.1.is_some(), bases, chunks, plain })
+        let OpenRegion { chunks, texts, plain_bytes, .. } = region;
+        self.encode(Region { class: key.0, standing, was_offered: key.1.is_some(), bases, chunks, texts, plain_bytes })
     }
 
     /// Waits for the region that was handed out first.

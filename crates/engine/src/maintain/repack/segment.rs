@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 impl Repacker<'_> {
     /// Takes a region to be encoded, with the others of its segment.
     pub(super) fn encode(&mut self, region: Region) -> Result<(), EngineError> {
-        self.segment_bytes += region.plain.len();
+        self.segment_bytes += region.plain_bytes;
         self.segment.push(region);
         if self.segment_bytes >= SEGMENT_BYTES { self.encode_segment() } else { Ok(()) }
     }
@@ -23,12 +23,13 @@ impl Repacker<'_> {
         let bases = self.read_bases(&segment)?;
         self.collect_all_encoded()?;
         for region in segment {
-            let Region { class, standing, was_offered, bases: numbers, chunks, plain } = region;
+            let Region { class, standing, was_offered, bases: numbers, chunks, texts, .. } = region;
             let of_region = numbers.iter().filter_map(|number| Some((*number, bases.get(number)?.clone())));
             let of_region: Vec<_> = of_region.collect();
-            let ticket = self
-                .encoders
-                .submit(move |encoder| encode_region(encoder, &of_region, chunks, &plain, KeepRule::IS_SMALLER));
+            let ticket = self.encoders.submit(move |encoder| {
+                let members: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
+                encode_region(encoder, &of_region, chunks, &members, KeepRule::IS_SMALLER)
+            });
             self.encoding.push_back(Encoding { class, standing, was_offered, ticket });
         }
         Ok(())

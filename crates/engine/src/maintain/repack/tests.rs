@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::chunks::testing::{Bench, noise};
+use crate::delta::{Likeness, NewChunks, NewChunksRoom};
 use crate::pack::DrySink;
 use siltstone_store::container::ContainerKind;
 use std::sync::atomic::Ordering;
@@ -98,6 +99,37 @@ fn what_comes_of_it_does_not_depend_on_the_order_in_which_it_is_decoded() {
 }
 
 #[test]
+fn a_base_whose_text_is_at_hand_is_not_read() {
+    let bench = web(30, 10, Some(10));
+    let chunks = Arc::new(ChunkSource::new(&bench.repository, &bench.manifest));
+    let (sink, resources) = (DrySink::new(9), Resources::default());
+    let options = RepackOptions { effort: Effort::Usual(1), is_exact: false };
+    let mut new = NewChunks::within(NewChunksRoom { similar_bytes: 1 << 20, text_bytes: 1 << 20 });
+    for number in [41, 101] {
+        let text = bench.contents[&number].clone();
+        new.insert(ChunkNumber(number), &Likeness::of(&text), text.into());
+    }
+    let decoded = |bases: &[u64]| {
+        std::thread::scope(|scope| {
+            let repacker = Repacker::start(scope, &chunks, &bench.manifest, &sink, options, &resources);
+            let mut repacker = repacker.expect("threads").with_texts(&new.texts);
+            let tally = repacker.gatherer.tally.clone();
+            let bytes = bench.contents[&5].clone();
+            let (number, length) = (ChunkNumber(5), u32::try_from(bytes.len()).expect("short"));
+            let fingerprint = bench.repository.keys().fingerprint_of(number, &bytes);
+            let offer = |base: &u64| Offer { number: ChunkNumber(*base), bytes: bytes.len(), weight: 3 };
+            let how = Move::Against(bases.iter().map(offer).collect());
+            let chunk = ChunkEntry { number, fingerprint, length };
+            repacker.push(class_of(0), chunk, bytes.clone().into(), how, Standing::default()).expect("pushed");
+            let links = repacker.finish().expect("encoded").links;
+            (links[0].bases.clone(), tally.regions_decoded.load(Ordering::Relaxed))
+        })
+    };
+    assert_eq!(decoded(&[41, 101]), (vec![ChunkNumber(41), ChunkNumber(101)], 0), "damage beside them is not met");
+    assert_eq!(decoded(&[41, 117]), (vec![ChunkNumber(41), ChunkNumber(117)], 1), "the other one's region");
+}
+
+#[test]
 fn what_hangs_on_damage_is_blamed_for_it_and_damage_is_named() {
     // Containers of ten regions; the second one's first is damaged.
     let bench = web(30, 10, Some(10));
@@ -129,7 +161,7 @@ fn a_damaged_base_that_is_a_choice_is_left_out() {
             let offer = |base: u64| Offer { number: ChunkNumber(base), bytes: bytes.len(), weight: 3 };
             let how = Move::Against(bases.map(offer).to_vec());
             let chunk = ChunkEntry { number, fingerprint, length };
-            repacker.push(class_of(0), chunk, &bytes, how, Standing::default()).expect("pushed");
+            repacker.push(class_of(0), chunk, bytes.into(), how, Standing::default()).expect("pushed");
             repacker.flush_all().expect("encoded later");
         }
         repacker.finish().expect("what is damaged is passed over")

@@ -9,7 +9,8 @@ fn delta(bases: &[(u64, Vec<u8>)], chunks: &[(u64, Vec<u8>)]) -> EncodedRegion {
     let plain = region(chunks);
     let bytes: Vec<u8> = chunks.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
     let bases: Vec<_> = bases.iter().map(|(number, bytes)| Base { number: ChunkNumber(*number), bytes }).collect();
-    EncodedRegion::encode_against(&mut RegionEncoder::fast(ZSTD_LEVEL_DEFAULT), &bases, plain.chunks, &bytes).unwrap()
+    EncodedRegion::encode_against(&mut RegionEncoder::fast(ZSTD_LEVEL_DEFAULT), &bases, plain.chunks, &[&bytes])
+        .unwrap()
 }
 
 /// A plain region, and two deltas against chunks inside and outside of the container.
