@@ -114,7 +114,7 @@ fn failures_name_the_repository_they_are_of_and_have_their_status() {
 #[test]
 fn a_damaged_snapshot_is_left_out_with_status_3_and_comes_once_the_source_is_whole() {
     let sandbox = Sandbox::of_files(20);
-    ran(second(&sandbox).args(["init"])).ok();
+    ran(second(&sandbox).arg("init").args(QUICK_KEY)).ok();
     let container = sandbox.largest_container();
     let sound = fs::read(&container).expect("read");
     let mut damaged = sound.clone();

@@ -4,7 +4,7 @@
 //! to be built for it but this: a crate that knows all of them would change the features that a third of our
 //! dependencies are built with, and have them built twice.
 
-use crate::common::{Ran, Sandbox, noise, ran};
+use crate::common::{QUICK_KEY, Ran, Sandbox, noise, ran};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -212,7 +212,7 @@ fn the_schema_has_every_command() {
 fn everything_printed_follows_the_schema() {
     let sandbox = Sandbox::bare();
     let mut silt = Checked { sandbox, schema: Schema::read(), run: Vec::new() };
-    silt.ok(&["init"]);
+    silt.ok(&[&["init"], &QUICK_KEY[..]].concat());
     snapshots_and_files(&mut silt);
     changes(&mut silt);
     keys_and_tokens(&mut silt);
@@ -328,7 +328,7 @@ fn copies_and_damage(silt: &mut Checked) {
     silt.ok(&["import", "tar", "--series", "imported", &archive.display().to_string()]);
     let (here, other) = (silt.sandbox.repository().display().to_string(), silt.sandbox.path("other"));
     let other = other.display().to_string();
-    silt.sandbox.run(&["init", "-q", &other]).ok();
+    silt.sandbox.run(&[&["init", "-q", &other], &QUICK_KEY[..]].concat()).ok();
     let copy = |more: &[&str]| -> Ran {
         let arguments = [&["--json", "-r", &other, "copy", "--from-repo", &here][..], more].concat();
         ran(silt.sandbox.silt().args(arguments).env("SILT_FROM_PASSWORD", "secret"))

@@ -1,7 +1,7 @@
 //! `silt repair` on the command line: a plan first, nothing without being told to, and what came of it in the exit
 //! code.
 
-use crate::common::{self, Sandbox, content, ran_with_input};
+use crate::common::{self, QUICK_KEY, Sandbox, content, ran_with_input};
 use std::path::PathBuf;
 
 /// A repository with two snapshots whose manifests are all gone; gives the snapshots' ids.
@@ -127,7 +127,7 @@ fn check_names_the_command_that_helps_and_it_does() {
 #[test]
 fn a_bit_flipped_in_a_new_repository_costs_nothing_and_is_told() {
     let sandbox = Sandbox::bare();
-    sandbox.run(&["init"]).ok();
+    sandbox.run(&[&["init"], &QUICK_KEY[..]].concat()).ok();
     let content = common::noise(7, 300_000);
     sandbox.write("file", &content);
     sandbox.backup(&[]);

@@ -1,7 +1,7 @@
 //! Holds `silt restore` and `silt dump` to what they leave when the repository is damaged, when they are interrupted,
 //! and where the target is a bad choice.
 
-use crate::common::{Ran, Sandbox, ran, ran_with_input};
+use crate::common::{QUICK_KEY, Ran, Sandbox, ran, ran_with_input};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -58,7 +58,7 @@ fn repository_on_the_target() -> Sandbox {
     sandbox.write("a", "content");
     let run =
         |arguments: &[&str]| ran(sandbox.silt().env("SILT_REPOSITORY", sandbox.path("disk/repo")).args(arguments));
-    run(&["init"]).ok();
+    run(&[&["init"], &QUICK_KEY[..]].concat()).ok();
     run(&["backup", &sandbox.source()]).ok();
     sandbox
 }

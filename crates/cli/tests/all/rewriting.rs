@@ -1,6 +1,6 @@
 //! `silt rewrite` by the real program.
 
-use crate::common::{Sandbox, content, noise, ran};
+use crate::common::{QUICK_KEY, Sandbox, content, noise, ran};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -111,7 +111,7 @@ fn copies_are_still_known_as_copies() {
         command.env("SILT_FROM_PASSWORD", "secret").env("SILT_REPOSITORY", &elsewhere);
         ran(&mut command).ok()
     };
-    ran(sandbox.silt().env("SILT_REPOSITORY", &elsewhere).arg("init")).ok();
+    ran(sandbox.silt().env("SILT_REPOSITORY", &elsewhere).arg("init").args(QUICK_KEY)).ok();
     copy();
     sandbox.run(&["rewrite", "--exclude", "private", "--forget"]).ok();
     copy();

@@ -1,6 +1,6 @@
 //! Repositories on a server, from end to end: OpenSSH's SFTP server is started by the program itself.
 
-use crate::common::{Sandbox, content};
+use crate::common::{QUICK_KEY, Sandbox, content};
 use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -24,8 +24,9 @@ fn a_repository_on_a_server_is_one_of_a_folder() {
         sandbox.run(&[&options, arguments].concat())
     };
     on_server(&["snapshots"]).exits(10);
-    on_server(&["init"]).ok();
-    on_server(&["init"]).exits(1);
+    let init = [&["init"], &QUICK_KEY[..]].concat();
+    on_server(&init).ok();
+    on_server(&init).exits(1);
     on_server(&["backup", &sandbox.source()]).ok();
     sandbox.write("a", "ONE!");
     on_server(&["backup", &sandbox.source()]).ok();
@@ -56,13 +57,14 @@ fn the_machine_that_made_a_repository_tests_its_place_once_and_a_new_repository_
         assert!(files.next().is_none(), "one place, one marker");
         marker
     };
-    on_server(&["init"]);
+    let init = [&["init"], &QUICK_KEY[..]].concat();
+    on_server(&init);
     fs::File::options().write(true).open(marker()).unwrap().set_modified(UNIX_EPOCH).unwrap();
     let is_old = || fs::metadata(marker()).unwrap().modified().unwrap() == UNIX_EPOCH;
     on_server(&["backup", &sandbox.source()]);
     assert!(is_old(), "the backup tested it once more");
     fs::remove_dir_all(sandbox.path("repository")).unwrap();
-    on_server(&["init"]);
+    on_server(&init);
     assert!(!is_old(), "what another place of this name did is not asked");
 }
 
