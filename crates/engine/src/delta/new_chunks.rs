@@ -70,7 +70,7 @@ mod tests {
         for (number, text) in [(1, "six ok"), (2, "five!"), (3, "four")] {
             new.insert(ChunkNumber(number), &Likeness::of(text.as_bytes()), Bytes::from_static(text.as_bytes()));
         }
-        let kept = [1, 2, 3].map(|number| new.texts.get(ChunkNumber(number)).map(|text| text.as_ref()));
+        let kept = [1, 2, 3].map(|number| new.texts.get(ChunkNumber(number)).map(AsRef::as_ref));
         assert_eq!(kept, [Some(&b"six ok"[..]), None, Some(&b"four"[..])]);
     }
 }

@@ -63,9 +63,11 @@ impl Repacker<'_> {
     /// Finds the text of a segment's bases, as far as they are there; reads what is not in memory.
     fn read_bases(&self, segment: &[Region]) -> Result<HashMap<ChunkNumber, Bytes>, EngineError> {
         let mut numbers: BTreeSet<ChunkNumber> = segment.iter().flat_map(|region| &region.bases).copied().collect();
-        let text_of = |number: &ChunkNumber| Some((*number, self.texts?.get(*number)?.clone()));
-        let in_memory: Vec<_> = numbers.iter().filter_map(text_of).collect();
-        in_memory.iter().for_each(|(number, _)| _ = numbers.remove(number));
+        let mut in_memory = Vec::new();
+        if let Some(texts) = self.texts {
+            in_memory.extend(numbers.iter().filter_map(|number| Some((*number, texts.get(*number)?.clone()))));
+            numbers.retain(|number| texts.get(*number).is_none());
+        }
         let (mut found, failures) = self.gatherer.chunks(&numbers)?;
         found.extend(in_memory);
         self.unless_stopped()?;
