@@ -11,8 +11,8 @@
 //!                   waiting for bases                            F / 8
 //!                 sketches and anchors of new chunks (if deltas  (R - F) / 4, half of it each
 //!                 are made)
-//!                 text of new chunks (if a settling follows)     half of the rest, at most 128 MiB; less where the
-//!                                                                last snapshot's fingerprints need the room
+//!                 text of new chunks (if a settling follows)     at most 128 MiB of what fingerprints leave: those have
+//!                                                                64 MiB, or 64 bytes for each of the last snapshot
 //!                 fingerprints: the rest                         I = R - F - sketches - text
 //!                   of those, chunks of older snapshots only     I / 16
 //!                   of those, in a first backup, text that waits I / 8, at most 64 MiB
@@ -73,9 +73,11 @@ const BACKUP_INDEX_BYTES_MIN: u64 = 16 * MIB;
 const LIST_PART: u64 = 4;
 /// The most that selecting takes.
 const SELECTION_BYTES_MAX: u64 = 160 * MIB;
-/// The most that the text of new chunks takes, and what the fingerprint of a known one needs before that: the last
-/// snapshot's lie in memory if they take half of what is for fingerprints.
+/// The most that the text of new chunks takes.
 const TEXT_BYTES_MAX: u64 = 128 * MIB;
+/// Bytes that fingerprints have before that, at least and for each chunk of the last snapshot: those lie in memory if
+/// they take half of what is for fingerprints.
+const FINGERPRINT_BYTES_MIN: u64 = 64 * MIB;
 const KNOWN_CHUNK_BYTES: u64 = 64;
 /// The part of a first backup's memory for fingerprints that text takes which another series may lend, and the most.
 const LENDER_PART: u64 = 8;
@@ -280,7 +282,8 @@ impl Resources {
         let rest = rest - selection;
         let similar_bytes = if uses.sketches { rest / 4 } else { 0 };
         let rest = rest - similar_bytes;
-        let text_bytes = rest.saturating_sub(KNOWN_CHUNK_BYTES * uses.known_chunks).min(rest / 2).min(TEXT_BYTES_MAX);
+        let fingerprint_bytes = FINGERPRINT_BYTES_MIN.max(KNOWN_CHUNK_BYTES.saturating_mul(uses.known_chunks));
+        let text_bytes = rest.saturating_sub(fingerprint_bytes).min(TEXT_BYTES_MAX);
         let text_bytes = if uses.sketches && !uses.selects { text_bytes } else { 0 };
         let rest = rest - text_bytes;
         let older_bytes = if uses.reaches_back { rest / 16 } else { 0 };
