@@ -31,7 +31,7 @@ const HOST: &str = "laptop";
 
 /// The beginning of what the pages know as `silt`: a new repository's key costs little to open, or each command would
 /// hash its password for a tenth of a second.
-const WITH_QUICK_KEYS: &str = r#"#!/bin/bash
+const WITH_QUICK_KEYS: &str = r#"#!/usr/bin/env bash
 for word; do
     [ "$word" = init ] && set -- "$@" --kdf-memory 64K --kdf-passes 1 --kdf-lanes 1
 done
@@ -112,8 +112,8 @@ fn run(page: &Page) -> Vec<Vec<String>> {
     }
     let silt = format!("{root}/bin/silt");
     // What is written into the pages shows the costs that users meet.
-    let keys = if is_written() { "#!/bin/bash\n" } else { WITH_QUICK_KEYS };
-    fs::write(&silt, format!("{keys}exec {} \"$@\"\n", env!("CARGO_BIN_EXE_silt"))).expect("written");
+    let keys = if is_written() { "#!/usr/bin/env bash\n" } else { WITH_QUICK_KEYS };
+    fs::write(&silt, format!("{keys}exec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_silt"))).expect("written");
     fs::set_permissions(&silt, fs::Permissions::from_mode(0o755)).expect("may be run");
     let mut script = format!("{SOURCE}\n{}\n", placed(&page.setup, &root));
     for step in &page.steps {

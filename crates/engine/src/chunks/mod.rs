@@ -23,7 +23,6 @@ pub(crate) mod testing;
 mod tests;
 
 use crate::catalog_file::CatalogFile;
-use crate::decode::Bytes;
 use crate::parallel::lock;
 pub(crate) use cache::RegionCache;
 use cache::{OpenContainers, RegionsOfSource};
@@ -48,17 +47,6 @@ const REGION_BYTES_MAX: usize = 32 << 20;
 
 /// A decoded region: plain bytes of consecutive stored chunks.
 pub(crate) type PlainRegion = Arc<Vec<u8>>;
-
-/// Shares a decoded region with whoever has parts of it.
-pub(crate) fn shared(plain: &PlainRegion) -> Bytes {
-    struct Owner(PlainRegion);
-    impl AsRef<[u8]> for Owner {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
-        }
-    }
-    Bytes::from_owner(Owner(plain.clone()))
-}
 
 /// A region of a source: which container, in the order of [`ChunkSource::records`], and which region of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

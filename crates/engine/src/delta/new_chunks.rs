@@ -48,8 +48,10 @@ impl ChunkTexts {
     }
 
     fn insert(&mut self, number: ChunkNumber, text: Bytes) {
-        if let Some(room) = self.room.checked_sub(text.len() as u64) {
-            self.room = room;
+        let left = self.room.checked_sub(text.len() as u64);
+        // After the first that does not fit none is kept: each would hold on to the batch that it is a part of.
+        self.room = left.unwrap_or(0);
+        if left.is_some() {
             self.texts.insert(number, text);
         }
     }
@@ -65,12 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_kept_as_far_as_there_is_room() {
+    fn the_text_that_came_first_is_kept_as_far_as_there_is_room() {
         let mut new = NewChunks::within(NewChunksRoom { similar_bytes: 1 << 20, text_bytes: 10 });
         for (number, text) in [(1, "six ok"), (2, "five!"), (3, "four")] {
             new.insert(ChunkNumber(number), &Likeness::of(text.as_bytes()), Bytes::from_static(text.as_bytes()));
         }
         let kept = [1, 2, 3].map(|number| new.texts.get(ChunkNumber(number)).map(AsRef::as_ref));
-        assert_eq!(kept, [Some(&b"six ok"[..]), None, Some(&b"four"[..])]);
+        assert_eq!(kept, [Some(&b"six ok"[..]), None, None]);
     }
 }

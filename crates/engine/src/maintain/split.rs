@@ -5,7 +5,7 @@ use super::options::{MaintainOptions, MaintainSummary, Maintenance};
 use super::repack::{DecodedChunks, Effort, Link, Move, RepackOptions, Repacked, Repacker, Standing};
 use super::retired::RetiredChunks;
 use crate::bases::{level_of, raise};
-use crate::chunks::{ChunkSource, shared};
+use crate::chunks::ChunkSource;
 use crate::decode::Bytes;
 use crate::delta::{Deltas, Likeness, offer};
 use crate::lifecycle::{Lifecycle, lifecycles};
@@ -176,7 +176,6 @@ impl Work<'_> {
         for region in looked_at {
             self.resources.unless_cancelled()?;
             let (at, plain, is_sound, places) = region??;
-            let mut offered = Vec::with_capacity(places.len());
             for (place, likeness) in places {
                 let number = place.chunk.number;
                 let (Some(lifecycle), Some(bytes)) = (lifecycles.get(&number.0), place.of(&plain)) else {
@@ -192,18 +191,13 @@ impl Work<'_> {
                     dependents_depth: level_of(&self.manifest.dependents_depths, number),
                     is_guess,
                 };
+                // A copy: a part would keep all of its region in memory, until the last region that takes one is full.
+                let text = Bytes::copy_from_slice(bytes);
+                self.repacker.push(class, place.chunk, text, Move::Against(offers), standing)?;
                 encoded.insert(number.0);
-                offered.push((class, place.chunk, bytes, offers, standing));
             }
             let members = reader.index().regions().get(at).map_or(&[][..], |region| &region.chunks);
             let is_left = |chunk: &ChunkEntry| !encoded.contains(chunk.number.0);
-            // A part keeps all of its region in memory, so it is copied unless the other parts go on as well.
-            let whole = (!members.iter().any(is_left)).then(|| shared(&plain));
-            for (class, chunk, bytes, offers, standing) in offered {
-                let text = whole.as_ref().map(|whole| whole.slice_ref(bytes));
-                let text = text.unwrap_or_else(|| Bytes::copy_from_slice(bytes));
-                self.repacker.push(class, chunk, text, Move::Against(offers), standing)?;
-            }
             let left = split_region(members, &plain).filter(|(chunk, _)| is_sound && is_left(chunk));
             for (chunk, bytes) in left {
                 if bytes.len() <= room {

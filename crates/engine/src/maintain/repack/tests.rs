@@ -98,6 +98,17 @@ fn what_comes_of_it_does_not_depend_on_the_order_in_which_it_is_decoded() {
     assert!(runs.windows(2).all(|two| two[0] == two[1]));
 }
 
+/// Pushes a chunk that may become a delta against these.
+fn push_against(repacker: &mut Repacker<'_>, bench: &Bench, number: u64, bases: &[u64]) {
+    let bytes = bench.contents[&number].clone();
+    let (number, length) = (ChunkNumber(number), u32::try_from(bytes.len()).expect("short"));
+    let fingerprint = bench.repository.keys().fingerprint_of(number, &bytes);
+    let offer = |base: &u64| Offer { number: ChunkNumber(*base), bytes: bytes.len(), weight: 3 };
+    let how = Move::Against(bases.iter().map(offer).collect());
+    let chunk = ChunkEntry { number, fingerprint, length };
+    repacker.push(class_of(0), chunk, bytes.into(), how, Standing::default()).expect("pushed");
+}
+
 #[test]
 fn a_base_whose_text_is_at_hand_is_not_read() {
     let bench = web(30, 10, Some(10));
@@ -114,13 +125,7 @@ fn a_base_whose_text_is_at_hand_is_not_read() {
             let repacker = Repacker::start(scope, &chunks, &bench.manifest, &sink, options, &resources);
             let mut repacker = repacker.expect("threads").with_texts(&new.texts);
             let tally = repacker.gatherer.tally.clone();
-            let bytes = bench.contents[&5].clone();
-            let (number, length) = (ChunkNumber(5), u32::try_from(bytes.len()).expect("short"));
-            let fingerprint = bench.repository.keys().fingerprint_of(number, &bytes);
-            let offer = |base: &u64| Offer { number: ChunkNumber(*base), bytes: bytes.len(), weight: 3 };
-            let how = Move::Against(bases.iter().map(offer).collect());
-            let chunk = ChunkEntry { number, fingerprint, length };
-            repacker.push(class_of(0), chunk, bytes.clone().into(), how, Standing::default()).expect("pushed");
+            push_against(&mut repacker, &bench, 5, bases);
             let links = repacker.finish().expect("encoded").links;
             (links[0].bases.clone(), tally.regions_decoded.load(Ordering::Relaxed))
         })
@@ -155,13 +160,7 @@ fn a_damaged_base_that_is_a_choice_is_left_out() {
         let mut repacker =
             Repacker::start(scope, &chunks, &bench.manifest, &sink, options, &resources).expect("threads");
         for (number, bases) in [(0, [41, 43]), (5, [42, 7]), (49, [101, 777_777])] {
-            let bytes = bench.contents[&number].clone();
-            let (number, length) = (ChunkNumber(number), u32::try_from(bytes.len()).expect("short"));
-            let fingerprint = bench.repository.keys().fingerprint_of(number, &bytes);
-            let offer = |base: u64| Offer { number: ChunkNumber(base), bytes: bytes.len(), weight: 3 };
-            let how = Move::Against(bases.map(offer).to_vec());
-            let chunk = ChunkEntry { number, fingerprint, length };
-            repacker.push(class_of(0), chunk, bytes.into(), how, Standing::default()).expect("pushed");
+            push_against(&mut repacker, &bench, number, &bases);
             repacker.flush_all().expect("encoded later");
         }
         repacker.finish().expect("what is damaged is passed over")
