@@ -20,6 +20,7 @@ impl Stages<'_, '_, '_> {
                     notes.take(encoded);
                 }
                 Handed::Checkpoint(reached) => {
+                    notes.forget_texts();
                     let packed = packer.flush()?;
                     if let Some(checkpoints) = self.checkpoints {
                         self.run.commit_checkpoint(checkpoints, self.manifest, &reached, packed, notes.so_far())?;
