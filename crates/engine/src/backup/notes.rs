@@ -59,13 +59,6 @@ impl<'k> Notes<'k> {
         self.observer.notice(&Notice::IndexNotSaved { reason: error.to_string() });
     }
 
-    /// Lets go of the text of new chunks: what a checkpoint commits is not read back, so whoever needs it reads it.
-    pub(super) fn forget_texts(&mut self) {
-        if let Some(new) = &mut self.new {
-            new.texts.clear();
-        }
-    }
-
     /// Returns the notes so far.
     pub(super) fn so_far(&self) -> &Noted {
         &self.noted

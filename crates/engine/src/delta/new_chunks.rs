@@ -56,11 +56,6 @@ impl ChunkTexts {
         }
     }
 
-    /// Lets go of all text so far; its room is not filled again.
-    pub(crate) fn clear(&mut self) {
-        self.texts = HashMap::new();
-    }
-
     /// Returns the text of a chunk, if it is here.
     pub(crate) fn get(&self, number: ChunkNumber) -> Option<&Bytes> {
         self.texts.get(&number)
@@ -79,7 +74,5 @@ mod tests {
         }
         let kept = [1, 2, 3].map(|number| new.texts.get(ChunkNumber(number)).map(AsRef::as_ref));
         assert_eq!(kept, [Some(&b"six ok"[..]), None, None]);
-        new.texts.clear();
-        assert!(new.texts.get(ChunkNumber(1)).is_none());
     }
 }

@@ -21,7 +21,7 @@ fn rule() -> CheckpointRule {
 }
 
 /// A checkpoint wherever there can be one.
-fn every_piece() -> CheckpointRule {
+pub(crate) fn every_piece() -> CheckpointRule {
     CheckpointRule::DEFAULT.with_every(Duration::ZERO).with_bytes(0).with_bytes_least(1)
 }
 

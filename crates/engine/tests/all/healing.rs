@@ -1,6 +1,7 @@
 //! A chunk found damaged is stored again under its number while the source still has its content: the next snapshot is
 //! whole, and so are the older ones that need it, and what hangs on it.
 
+use crate::checkpoints::every_piece;
 use crate::common::faults::{copy, without_parity};
 use crate::common::log::Log;
 use crate::common::scene::Scene;
@@ -310,6 +311,20 @@ fn what_reads_back_otherwise_than_it_was_written_is_not_committed() {
     let options = sandbox.options().with_verify_written(VerifyWritten::Never).with_migrate(false);
     let id = snapshot(sandbox.try_backup(&options));
     assert!(!restores(&sandbox, &scene, id), "without reading back nobody notices");
+}
+
+#[test]
+fn what_a_checkpoint_would_commit_is_read_back_too() {
+    let scene = Scene::with_two_snapshots();
+    let disk = copy(&scene.disk);
+    let sandbox = scene.sandbox.at(disk.clone());
+    sandbox.write("new/file", &noise(7, 300_000));
+    disk.set_fault(Fault::WrongPuts);
+    let options = sandbox.options().with_checkpoint(Some(every_piece()));
+    let error = sandbox.try_backup(&options).expect_err("a faulty disk");
+    assert!(matches!(error, EngineError::Store(StoreError::WrittenWrong { .. })), "{error}");
+    disk.set_fault(Fault::None);
+    assert_eq!(scene.assert_sound(&disk, "a faulty disk").len(), 2, "no partial snapshot stands");
 }
 
 #[test]
