@@ -27,6 +27,7 @@ pub mod fs;
 #[doc(hidden)]
 pub mod fuzzing;
 mod half_read;
+mod held;
 mod history;
 pub mod import;
 pub mod index;

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::Resources;
 use crate::chunks::{Address, ChunkSource};
+use crate::held::HeldBytes;
 use crate::observer::Observer;
 use crate::parallel::{Pool, lock};
 use siltstone_store::manifest::Manifest;
@@ -41,7 +42,7 @@ impl HeldChunk {
     pub(crate) fn read(&self) -> Result<Bytes, StoreError> {
         match self {
             Self::InMemory(bytes) => Ok(bytes.clone()),
-            Self::InFile(spilled) => spilled.read().map(Bytes::from),
+            Self::InFile(spilled) => spilled.read(),
         }
     }
 
@@ -203,8 +204,10 @@ impl<'env> Gatherer<'env> {
         let keep = move |bytes: &[u8]| {
             let before = in_memory.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             let is_over = before + bytes.len() as u64 > memory_bytes;
-            let spilled = is_over.then(|| spill.write(chunks.repository(), bytes).ok()).flatten();
-            spilled.map_or_else(|| HeldChunk::InMemory(Bytes::copy_from_slice(bytes)), HeldChunk::InFile)
+            let bytes = Bytes::copy_from_slice(bytes);
+            let held = HeldBytes::Plain(bytes.clone());
+            let spilled = is_over.then(|| spill.write(chunks.repository(), &held).ok()).flatten();
+            spilled.map_or(HeldChunk::InMemory(bytes), HeldChunk::InFile)
         };
         self.kept(numbers, Box::new(keep))
     }

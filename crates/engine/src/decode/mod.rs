@@ -11,11 +11,12 @@
 //! the layout allows; a base that comes first waits by the same mechanism. A cascade is a list of ready regions, not a
 //! recursion: chains may be thousands long. All workers take from that list.
 //!
-//! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget, each base once;
-//! beyond it what is needed last goes to one temporary file and is read back when the last base has come. The paper
-//! prewrites a delta at its target offset; here a delta is of a region, whose chunks may belong to many places of many
-//! files, and the versions between need none at all: hence a file of its own. Not counted are the lists of chunks and
-//! bases of a waiting delta, 1 to 2 KB each.
+//! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget, each base once.
+//! Beyond it bases that become much smaller are packed, those needed last first; what does not, and packed ones where
+//! even these are too much, goes to one temporary file and is read back when the last base has come. The paper prewrites
+//! a delta at its target offset; here a delta is of a region, whose chunks may belong to many places of many files, and
+//! the versions between need none at all: hence a file of its own. Not counted are the lists of chunks and bases of a
+//! waiting delta, 1 to 2 KB each.
 //!
 //! **Damage** goes the way of the bytes: what cannot be read, decoded or verified fails, and so do the deltas that need
 //! it, with the same error; everything else goes on. Every node of the plan is told to the visitor exactly once, as
@@ -39,6 +40,7 @@ pub(crate) use order::Order;
 pub(crate) use plan::Plan;
 
 use crate::chunks::{Address, ChunkSource};
+use crate::held::{HeldBytes, Packing};
 use crate::parallel::{Pool, Ticket, lock, lost_worker};
 /// Bytes that several may need: whoever has a part of them has no copy.
 pub(crate) use bytes::Bytes;
@@ -52,7 +54,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
-use waiting::{CompleteDelta, Waited, Waiting};
+use waiting::{CompleteDelta, Item, Waited, Waiting};
 
 /// Gaps between needed regions up to this are read rather than asked around, unless said otherwise.
 pub(crate) const GAP_BYTES_DEFAULT: u64 = 128 << 10;
@@ -171,6 +173,7 @@ pub(crate) struct Decoding<'r, S> {
     settings: DecodeSettings,
     tally: Arc<Tally>,
     visitor: S,
+    packing: Packing,
     spill: Spill,
     shared: Mutex<Shared>,
     changed: Condvar,
@@ -196,7 +199,8 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         let waiting = Waiting::new(&plan, settings.waiting_bytes_max);
         let spill = Spill::new(&settings.spill_folder);
         let shared = Mutex::new(Shared { waiting, ready: VecDeque::new(), is_over: false });
-        Self { chunks, plan, settings, tally, visitor, spill, shared, changed: Condvar::new() }
+        let (packing, changed) = (Packing::default(), Condvar::new());
+        Self { chunks, plan, settings, tally, visitor, packing, spill, shared, changed }
     }
 
     /// Whoever receives what is decoded.
@@ -332,15 +336,24 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         }
     }
 
-    /// Writes to the temporary file what is too much.
+    /// Packs what is too much, or writes it to the temporary file.
     fn keep_within_budget(&self, mut shared: MutexGuard<'_, Shared>) {
         let excess = shared.waiting.excess();
         drop(shared);
-        for (item, bytes) in excess {
-            match self.spill.write(self.chunks.repository(), &bytes) {
+        for excess in excess {
+            let packed = match (excess.item, &excess.bytes) {
+                (Item::Base(_), HeldBytes::Plain(bytes)) => self.packing.pack(bytes),
+                // An encoded delta is as small as it gets.
+                (Item::Payload(_), _) | (_, HeldBytes::Packed { .. }) => None,
+            };
+            if let Some(packed) = packed {
+                self.lock().waiting.packed(excess, packed);
+                continue;
+            }
+            match self.spill.write(self.chunks.repository(), &excess.bytes) {
                 Ok(spilled) => {
-                    self.tally.bytes_prewritten.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                    self.lock().waiting.spilled(item, spilled);
+                    self.tally.bytes_prewritten.fetch_add(excess.bytes.memory_bytes(), Ordering::Relaxed);
+                    self.lock().waiting.spilled(excess.item, spilled);
                 }
                 Err(error) => {
                     if self.lock().waiting.break_spill() {
@@ -448,12 +461,13 @@ fn incomplete() -> StoreError {
 fn brought_back(complete: CompleteDelta) -> Result<(EncodedRegion, Vec<Bytes>), StoreError> {
     let CompleteDelta { region, payload, bases } = complete;
     let payload = match payload {
-        Waited::Memory(bytes) => bytes.into(),
+        Waited::Memory(bytes) => bytes.bytes()?,
         Waited::Spilled(spilled) => spilled.read()?,
     };
     let bases = bases.into_iter().map(|base| match base {
-        Waited::Memory(bytes) => Ok(bytes),
-        Waited::Spilled(spilled) => Ok(Bytes::from(spilled.read()?)),
+        Waited::Memory(bytes) => bytes.bytes(),
+        Waited::Spilled(spilled) => spilled.read(),
     });
-    Ok((EncodedRegion { payload, ..region }, bases.collect::<Result<_, StoreError>>()?))
+    let bases = bases.collect::<Result<_, StoreError>>()?;
+    Ok((EncodedRegion { payload: payload.into(), ..region }, bases))
 }

@@ -4,6 +4,8 @@
 //! its own that is never written: it may be on another disk than what is restored, and nothing read back is believed
 //! unseen.
 
+use super::Bytes;
+use crate::held::HeldBytes;
 use crate::parallel::lock;
 use siltstone_store::container::ContainerKind;
 use siltstone_store::repository::Repository;
@@ -49,6 +51,8 @@ pub(crate) struct Spilled {
     offset: u64,
     sealed_bytes: usize,
     piece: PieceNumber,
+    /// Bytes that they are unpacked, if they are packed.
+    unpacked_bytes: Option<usize>,
 }
 
 impl Spill {
@@ -56,18 +60,24 @@ impl Spill {
         Self { folder: folder.to_owned(), file: Mutex::default() }
     }
 
-    /// Writes bytes.
+    /// Writes bytes as they are held.
     ///
     /// # Errors
     /// [`StoreError::Machine`] if there is no room, or no file can be made.
-    pub(crate) fn write(&self, repository: &Repository, bytes: &[u8]) -> Result<Spilled, StoreError> {
+    pub(crate) fn write(&self, repository: &Repository, bytes: &HeldBytes) -> Result<Spilled, StoreError> {
+        let unpacked_bytes = match bytes {
+            HeldBytes::Plain(_) => None,
+            HeldBytes::Packed { plain_bytes, .. } => Some(*plain_bytes),
+        };
+        let bytes = bytes.as_held();
         let file = self.file(repository)?;
         let piece = PieceNumber(file.next_piece()?);
         let mut sealed = Vec::with_capacity(bytes.len() + 64);
         sealed.extend_from_slice(bytes);
         file.key.seal_piece(piece, &mut sealed, 0)?;
         // From here on the place is given back, also if writing fails.
-        let spilled = Spilled { offset: file.take_place(sealed.len()), sealed_bytes: sealed.len(), piece, file };
+        let (offset, sealed_bytes) = (file.take_place(sealed.len()), sealed.len());
+        let spilled = Spilled { offset, sealed_bytes, piece, unpacked_bytes, file };
         let written = spilled.file.file.write_all_at(&sealed, spilled.offset);
         written.map_err(|error| failed("writing a temporary file", &error))?;
         Ok(spilled)
@@ -121,14 +131,17 @@ impl Spilled {
     }
 
     /// Reads the bytes back.
-    pub(crate) fn read(&self) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn read(&self) -> Result<Bytes, StoreError> {
         let reading = "reading back a temporary file";
         let mut bytes = vec![0; self.sealed_bytes];
         self.file.file.read_exact_at(&mut bytes, self.offset).map_err(|error| failed(reading, &error))?;
         let opened = self.file.key.open_piece(self.piece, "piece", &mut bytes);
         let plain_bytes = opened.map_err(|_| failed(reading, &"its bytes are not those that were written"))?.len();
         bytes.truncate(plain_bytes);
-        Ok(bytes)
+        match self.unpacked_bytes {
+            None => Ok(bytes.into()),
+            Some(plain_bytes) => HeldBytes::Packed { block: bytes.into(), plain_bytes }.bytes(),
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Keeping what waits for others: region deltas for their bases, bases for the deltas that need them, within a budget.
 //!
-//! A base is held once, however many deltas wait for it. Beyond the budget goes what is needed last, as far as the plan
-//! can tell.
+//! A base is held once, however many deltas wait for it. Beyond the budget bases are packed, and what gains nothing by
+//! that goes to the temporary file; of both what is needed last comes first, as far as the plan can tell.
 
 use super::Bytes;
 use super::plan::{Feed, Plan};
 use super::spill::Spilled;
+use crate::held::HeldBytes;
 use siltstone_store::ChunkNumber;
 use siltstone_store::region::EncodedRegion;
 use std::collections::{BinaryHeap, HashMap};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// Bytes in memory or in the temporary file.
 #[derive(Clone, Debug)]
 pub(super) enum Waited {
-    Memory(Bytes),
+    Memory(HeldBytes),
     Spilled(Arc<Spilled>),
 }
 
@@ -22,7 +23,7 @@ pub(super) enum Waited {
 #[derive(Debug)]
 struct Holding {
     bytes: Waited,
-    /// Bytes that they are counted as: 0 once they are to go to the temporary file.
+    /// Bytes that they are counted as: 0 once they are to be packed, or to go to the temporary file.
     memory_bytes: u64,
 }
 
@@ -71,13 +72,24 @@ pub(super) enum Item {
     Payload(u32),
 }
 
+/// Bytes that are to be packed, or to go to the temporary file.
+#[derive(Debug)]
+pub(super) struct Excess {
+    pub(super) item: Item,
+    pub(super) bytes: HeldBytes,
+    /// When they are needed first.
+    needed_at: u32,
+}
+
 /// All nodes of a plan, and what they hold.
 #[derive(Debug)]
 pub(super) struct Waiting {
     held: Vec<Held>,
     bases: HashMap<ChunkNumber, Base>,
-    /// Items held in memory, by when they are needed first; also some that are held no longer.
+    /// Items held in memory as they are, by when they are needed first; also some that are held no longer.
     latest: BinaryHeap<(u32, Item)>,
+    /// Those held packed.
+    latest_packed: BinaryHeap<(u32, Item)>,
     memory_bytes: u64,
     memory_bytes_max: u64,
     /// True if writing to the temporary file failed: then all stays in memory.
@@ -98,6 +110,7 @@ impl Waiting {
             held: held.collect(),
             bases: HashMap::new(),
             latest: BinaryHeap::new(),
+            latest_packed: BinaryHeap::new(),
             memory_bytes: 0,
             memory_bytes_max,
             is_spill_broken: false,
@@ -134,8 +147,8 @@ impl Waiting {
         if held.is_done {
             return false;
         }
-        let payload: Bytes = std::mem::take(&mut region.payload).into();
-        let memory_bytes = payload.len() as u64;
+        let payload = HeldBytes::Plain(std::mem::take(&mut region.payload).into());
+        let memory_bytes = payload.memory_bytes();
         let holding = Holding { bytes: Waited::Memory(payload), memory_bytes };
         held.delta.get_or_insert_default().region = Some((region, holding));
         held.missing -= 1;
@@ -169,7 +182,7 @@ impl Waiting {
         }
         let Some(Feed { number, .. }) = feeds.first().filter(|_| users > 0) else { return };
         let memory_bytes = base.len() as u64;
-        let holding = Holding { bytes: Waited::Memory(base), memory_bytes };
+        let holding = Holding { bytes: Waited::Memory(HeldBytes::Plain(base)), memory_bytes };
         self.bases.insert(*number, Base { holding, users });
         self.memory_bytes += memory_bytes;
         // If all that need it are complete, they are decoded at once.
@@ -199,19 +212,30 @@ impl Waiting {
         Some(base.holding.bytes)
     }
 
-    /// Chooses what is to go to the temporary file, what is needed last first, so that the rest is within the budget.
-    /// It is counted no longer.
-    pub(super) fn excess(&mut self) -> Vec<(Item, Bytes)> {
+    /// Chooses what is to be packed, or to go to the temporary file, so that the rest is within the budget: what is
+    /// needed last first, packed bytes once there are no others. It is counted no longer.
+    pub(super) fn excess(&mut self) -> Vec<Excess> {
         let mut chosen = Vec::new();
         while self.memory_bytes > self.memory_bytes_max && !self.is_spill_broken {
-            let Some((_, item)) = self.latest.pop() else { break };
+            let Some((needed_at, item)) = self.latest.pop().or_else(|| self.latest_packed.pop()) else { break };
             let Some(holding) = self.holding(item) else { continue };
             let Waited::Memory(bytes) = &holding.bytes else { continue };
-            chosen.push((item, bytes.clone()));
+            chosen.push(Excess { item, bytes: bytes.clone(), needed_at });
             let counted = std::mem::take(&mut holding.memory_bytes);
             self.memory_bytes -= counted;
         }
         chosen
+    }
+
+    /// Notes that bytes are packed now.
+    pub(super) fn packed(&mut self, Excess { item, needed_at, .. }: Excess, packed: HeldBytes) {
+        let memory_bytes = packed.memory_bytes();
+        // Whoever waited for them may have taken them meanwhile.
+        if let Some(holding) = self.holding(item) {
+            *holding = Holding { bytes: Waited::Memory(packed), memory_bytes };
+            self.memory_bytes += memory_bytes;
+            self.latest_packed.push((needed_at, item));
+        }
     }
 
     /// Notes that something lies in the temporary file now.
