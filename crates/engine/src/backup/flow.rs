@@ -4,9 +4,9 @@
 use super::links::Inode;
 use super::outcome::{Account, Taken, Tally};
 use super::source::Unread;
-use crate::decode::Bytes;
 use crate::delta::Likeness;
 use crate::fs::Problem;
+use crate::held::HeldBytes;
 use crate::observer::EntryAction;
 use crate::parallel::Ticket;
 use crossbeam_channel::{Receiver, Sender};
@@ -143,7 +143,7 @@ pub(super) struct Encoded {
     /// Empty if nothing is to be found by them.
     pub(super) likenesses: Vec<Likeness>,
     /// Their text; empty if nothing will be encoded against them.
-    pub(super) texts: Vec<Bytes>,
+    pub(super) texts: Vec<HeldBytes>,
     /// True if there was something to encode it against.
     pub(super) was_offered: bool,
 }

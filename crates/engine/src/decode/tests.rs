@@ -102,6 +102,25 @@ fn a_chain_is_decoded_forwards_and_backwards_with_each_container_visited_once() 
 }
 
 #[test]
+fn bases_that_become_much_smaller_are_packed_and_the_others_written() {
+    let prewritten = |content: &dyn Fn(u64) -> Vec<u8>, budget| {
+        let mut bench = Bench::new((0..=20).map(|number| (number, content(number))));
+        let mut regions: Vec<_> = (0..20).map(|number| bench.region(&[number], &[])).collect();
+        regions.push(bench.region(&[20], &(0..20).collect::<Vec<_>>()));
+        bench.container(&regions);
+        let outcome = decode(&bench, &[address(0, 20)], settings(budget), 1);
+        assert_eq!(outcome.decoded[&0], bench.contents[&20]);
+        outcome.tally.bytes_prewritten.load(Ordering::Relaxed)
+    };
+    // 60 KB wait, or 3 once they are packed.
+    let repeated = |number| noise(number, 100).repeat(30);
+    assert_eq!(prewritten(&repeated, 20_000), 0);
+    let written = prewritten(&repeated, 500);
+    assert!((1..5000).contains(&written), "{written} bytes, packed");
+    assert!(prewritten(&|number| noise(number, 3000), 20_000) > 30_000);
+}
+
+#[test]
 fn without_room_for_the_temporary_file_memory_is_used_and_all_is_decoded() {
     let bench = Bench::chain(40, 5, true);
     let settings = DecodeSettings { spill_folder: "/nowhere/at/all".into(), ..settings(0) };
@@ -182,7 +201,11 @@ fn build(shape: &Shape, change: impl Fn(usize, &mut siltstone_store::region::Enc
         owner.extend(std::iter::repeat_n(at, usize::try_from(*count).expect("small")));
         specs.push(((first..first + count).collect::<Vec<u64>>(), bases.into_iter().collect::<Vec<u64>>()));
     }
-    let content = |number: u64| [noise(number % 3, 700), noise(number, 30)].concat();
+    // Every other one becomes smaller when it is packed.
+    let content = |number: u64| match number % 2 {
+        0 => [noise(number % 3, 700), noise(number, 30)].concat(),
+        _ => [noise(number % 3, 70).repeat(10), noise(number, 30)].concat(),
+    };
     let mut bench = Bench::new((0..owner.len() as u64).map(|number| (number, content(number))));
     let mut wanted = vec![address(0, 0); specs.len()];
     for container in 0..5 {

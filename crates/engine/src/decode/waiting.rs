@@ -64,12 +64,12 @@ struct Held {
     delta: Option<Delta>,
 }
 
-/// Which bytes.
+/// Which bytes. Of those needed at the same time the last of them go first: bases, which make more room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Item {
-    Base(ChunkNumber),
     /// The payload of a region delta.
     Payload(u32),
+    Base(ChunkNumber),
 }
 
 /// Bytes that are to be packed, or to go to the temporary file.

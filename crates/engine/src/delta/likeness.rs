@@ -20,9 +20,10 @@ const CANDIDATES_BY_ANCHORS: usize = 5;
 const ANCHORS_OF_BEST: usize = 16;
 
 /// Features in common, of twelve, that a chunk is taken for a candidate by where others are found by anchors. Chunks of
-/// one kind of data share one or two by chance, wherever they lie: each would be one more region to be decoded. A dump
-/// of 128 MB decoded 320 regions for 53, and without these 112 (November 2026).
-const FEATURES_MIN_BESIDE_ANCHORS: usize = 4;
+/// one kind of data share some by chance, wherever they lie: each would be one more region to be decoded. A dump of 128
+/// MB decoded 320 regions for 53, and without those that share fewer than four 112. With eight rather than four five
+/// folders of `PostgreSQL` of 600 MB are backed up 3 % faster; histories differ by -0.5 to +0.4 % (November 2026).
+const FEATURES_MIN_BESIDE_ANCHORS: usize = 8;
 
 /// Room is made for one anchor in so many bytes: there is one in 128, by chance some more.
 const BYTES_PER_ANCHOR: usize = 100;

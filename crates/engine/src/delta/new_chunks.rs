@@ -1,7 +1,7 @@
 //! New chunks, as a backup hands them on to the settling that follows: old chunks are encoded against them.
 
 use super::likeness::{Likeness, LikenessIndex};
-use crate::decode::Bytes;
+use crate::held::HeldBytes;
 use siltstone_store::ChunkNumber;
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ impl NewChunks {
     }
 
     /// Adds a chunk; its text as far as there is room.
-    pub(crate) fn insert(&mut self, number: ChunkNumber, likeness: &Likeness, text: Bytes) {
+    pub(crate) fn insert(&mut self, number: ChunkNumber, likeness: &Likeness, text: HeldBytes) {
         self.similar.insert(number, likeness);
         self.texts.insert(number, text);
     }
@@ -37,7 +37,7 @@ impl NewChunks {
 /// Text of chunks in memory: whoever needs one of them as a base need not read and decode the region that holds it.
 #[derive(Default)]
 pub(crate) struct ChunkTexts {
-    texts: HashMap<ChunkNumber, Bytes>,
+    texts: HashMap<ChunkNumber, HeldBytes>,
     room: u64,
 }
 
@@ -47,9 +47,9 @@ impl ChunkTexts {
         Self { texts: HashMap::new(), room: bytes }
     }
 
-    fn insert(&mut self, number: ChunkNumber, text: Bytes) {
-        let left = self.room.checked_sub(text.len() as u64);
-        // After the first that does not fit none is kept: each would hold on to the batch that it is a part of.
+    fn insert(&mut self, number: ChunkNumber, text: HeldBytes) {
+        let left = self.room.checked_sub(text.memory_bytes());
+        // After the first that does not fit none is kept: each may hold on to the batch that it is a part of.
         self.room = left.unwrap_or(0);
         if left.is_some() {
             self.texts.insert(number, text);
@@ -57,7 +57,7 @@ impl ChunkTexts {
     }
 
     /// Returns the text of a chunk, if it is here.
-    pub(crate) fn get(&self, number: ChunkNumber) -> Option<&Bytes> {
+    pub(crate) fn get(&self, number: ChunkNumber) -> Option<&HeldBytes> {
         self.texts.get(&number)
     }
 }
@@ -70,9 +70,10 @@ mod tests {
     fn the_text_that_came_first_is_kept_as_far_as_there_is_room() {
         let mut new = NewChunks::within(NewChunksRoom { similar_bytes: 1 << 20, text_bytes: 10 });
         for (number, text) in [(1, "six ok"), (2, "five!"), (3, "four")] {
-            new.insert(ChunkNumber(number), &Likeness::of(text.as_bytes()), Bytes::from_static(text.as_bytes()));
+            let held = HeldBytes::Plain(text.as_bytes().into());
+            new.insert(ChunkNumber(number), &Likeness::of(text.as_bytes()), held);
         }
-        let kept = [1, 2, 3].map(|number| new.texts.get(ChunkNumber(number)).map(AsRef::as_ref));
+        let kept = [1, 2, 3].map(|number| new.texts.get(ChunkNumber(number)).map(|held| held.as_held().as_ref()));
         assert_eq!(kept, [Some(&b"six ok"[..]), None, None]);
     }
 }

@@ -3,8 +3,9 @@
 
 use super::{Encoding, Region, Repacker};
 use crate::EngineError;
-use crate::decode::{Bytes, HeldChunk};
+use crate::decode::HeldChunk;
 use crate::delta::{KeepRule, SEGMENT_BYTES, encode_region};
+use crate::held::HeldBytes;
 use siltstone_store::{ChunkNumber, StoreError};
 use std::collections::{BTreeSet, HashMap};
 
@@ -28,7 +29,9 @@ impl Repacker<'_> {
             let of_region: Vec<_> = of_region.collect();
             let ticket = self.encoders.submit(move |encoder| {
                 let members: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
-                encode_region(encoder, &of_region, chunks, &members, KeepRule::IS_SMALLER)
+                let bases = of_region.into_iter().map(|(number, held)| Ok((number, held.bytes()?)));
+                let bases = bases.collect::<Result<Vec<_>, StoreError>>()?;
+                encode_region(encoder, &bases, chunks, &members, KeepRule::IS_SMALLER)
             });
             self.encoding.push_back(Encoding { class, standing, was_offered, ticket });
         }
@@ -61,14 +64,15 @@ impl Repacker<'_> {
     }
 
     /// Finds the text of a segment's bases, as far as they are there; reads what is not in memory.
-    fn read_bases(&self, segment: &[Region]) -> Result<HashMap<ChunkNumber, Bytes>, EngineError> {
+    fn read_bases(&self, segment: &[Region]) -> Result<HashMap<ChunkNumber, HeldBytes>, EngineError> {
         let mut numbers: BTreeSet<ChunkNumber> = segment.iter().flat_map(|region| &region.bases).copied().collect();
         let mut in_memory = Vec::new();
         if let Some(texts) = self.texts {
             in_memory.extend(numbers.iter().filter_map(|number| Some((*number, texts.get(*number)?.clone()))));
             numbers.retain(|number| texts.get(*number).is_none());
         }
-        let (mut found, failures) = self.gatherer.chunks(&numbers)?;
+        let (found, failures) = self.gatherer.chunks(&numbers)?;
+        let mut found: HashMap<_, _> = found.into_iter().map(|(number, text)| (number, HeldBytes::Plain(text))).collect();
         found.extend(in_memory);
         self.unless_stopped()?;
         match failures.into_iter().find(|error| !error.is_damage() && !error.is_not_found()) {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::chunks::testing::{Bench, noise};
 use crate::delta::{Likeness, NewChunks, NewChunksRoom};
+use crate::held::HeldBytes;
 use crate::pack::DrySink;
 use siltstone_store::container::ContainerKind;
 use std::sync::atomic::Ordering;
@@ -118,7 +119,7 @@ fn a_base_whose_text_is_at_hand_is_not_read() {
     let mut new = NewChunks::within(NewChunksRoom { similar_bytes: 1 << 20, text_bytes: 1 << 20 });
     for number in [41, 101] {
         let text = bench.contents[&number].clone();
-        new.insert(ChunkNumber(number), &Likeness::of(&text), text.into());
+        new.insert(ChunkNumber(number), &Likeness::of(&text), HeldBytes::Plain(text.into()));
     }
     let decoded = |bases: &[u64]| {
         std::thread::scope(|scope| {
