@@ -4,7 +4,12 @@
 //! Only what the last snapshot refers to is drawn, for that is what the new one will rely on. Which regions, the number
 //! of the manifest tells: another backup draws others. Catalogs are not drawn, every backup reads the last one anyway.
 //!
-//! Cost: the indexes of at most [`CONTAINERS_MAX`] containers, and regions of as many bytes as asked for.
+//! What a disk makes of bytes their seals find; what was encoded wrongly, which was looked for when it was encoded, only
+//! decoding does. So of data that compresses well, of which little stored is much text, some is decoded and the rest
+//! only unsealed.
+//!
+//! Cost: the indexes of at most [`CONTAINERS_MAX`] containers, and regions of as many bytes as asked for, of which
+//! [`TEXT_OF_STORED`] times as much text is decoded.
 
 use crate::EngineError;
 use crate::chunks::{Address, ChunkSource, Probe};
@@ -15,6 +20,8 @@ use std::thread;
 
 /// Containers whose indexes are read.
 const CONTAINERS_MAX: usize = 8;
+/// Bytes of text that are decoded for each byte read.
+const TEXT_OF_STORED: u64 = 4;
 
 /// Reads about so many bytes of regions that hold data of the last snapshot, with so many workers; at least one region,
 /// but for 0 bytes.
@@ -50,15 +57,20 @@ pub(super) fn read_sample(
         }
     }
     shuffle(&mut regions, manifest.sequence);
-    let mut drawn_bytes = 0;
-    let regions = regions.into_iter().take_while(|address| {
-        let is_wanted = drawn_bytes < bytes;
-        drawn_bytes += u64::from(chunks.sealed_bytes(*address).unwrap_or_default());
-        is_wanted
+    let (mut stored, mut text) = (0, 0);
+    let regions = regions.into_iter().map_while(|address| {
+        let drawn = (stored < bytes).then_some((address, text < bytes.saturating_mul(TEXT_OF_STORED)));
+        let (sealed_bytes, plain_bytes) = chunks.sizes(address).unwrap_or_default();
+        stored += u64::from(sealed_bytes);
+        text += u64::from(plain_bytes);
+        drawn
     });
+    let look = |(): &mut (), (address, is_decoded): (Address, bool)| {
+        (address, if is_decoded { chunks.is_sound(address) } else { chunks.is_sealed(address) })
+    };
     thread::scope(|scope| {
         let pool = Pool::start(scope, "sample", workers, workers, || Ok(()))?;
-        for read in pool.in_order(regions, 2 * workers, |(), address| (address, chunks.is_sound(address))) {
+        for read in pool.in_order(regions, 2 * workers, look) {
             // Whatever is wrong with it, the probe finds it again and tells what is lost by it.
             if let (address, false) = read? {
                 sampled.read(chunks, address)?;

@@ -83,10 +83,11 @@ impl ChunkSource<'_> {
         if is_sound { Ok(()) } else { Err(self.damaged(address, "its content does not match its fingerprints")) }
     }
 
-    /// The size of a region as it is stored; `None` if the container's index cannot be read.
-    pub(crate) fn sealed_bytes(&self, address: Address) -> Option<u32> {
+    /// The bytes of a region as it is stored, and those of its text; `None` if the container's index cannot be read.
+    pub(crate) fn sizes(&self, address: Address) -> Option<(u32, u32)> {
         let reader = self.reader(address.container).ok()?;
-        Some(reader.index().regions().get(address.region)?.sealed_bytes)
+        let entry = reader.index().regions().get(address.region)?;
+        Some((entry.sealed_bytes, entry.plain_bytes))
     }
 
     /// The numbers of a region's chunks; `None` if the container's index cannot be read.
@@ -96,7 +97,7 @@ impl ChunkSource<'_> {
     }
 
     /// Tells whether a region's bytes are those that were sealed; its bases are not looked at.
-    fn is_sealed(&self, address: Address) -> bool {
+    pub(crate) fn is_sealed(&self, address: Address) -> bool {
         let reader = self.reader(address.container);
         reader.is_ok_and(|reader| reader.copy_region(self.repository.storage(), address.region).is_ok())
     }

@@ -218,6 +218,27 @@ fn damage_that_no_check_has_seen_is_met_by_the_sample_and_healed() {
 }
 
 #[test]
+fn of_text_that_compresses_well_the_sample_meets_damage_in_what_it_does_not_decode() {
+    let mut scene = Scene::new();
+    for number in 0..8 {
+        scene.sandbox.write(&format!("text/{number}"), &noise(number, 500).repeat(5000));
+    }
+    scene.backup();
+    let series = manifest(&scene.sandbox).series;
+    let regions = regions(&scene.sandbox);
+    let data: Vec<_> = regions.iter().filter(|(record, ..)| record.kind == ContainerKind::Data).collect();
+    assert!(data.len() >= 6, "{} regions", data.len());
+    for (record, offset, _) in data {
+        let sandbox = scene.sandbox.at(flipped(&scene.disk, series, record, *offset));
+        // Four times as much text is decoded: two or three regions.
+        let (options, log) = (sandbox.options().with_force(true).with_sample_bytes(Some(1 << 20)), Log::default());
+        let source = Source::Paths(vec![sandbox.source()]);
+        backup::backup(&sandbox.repository(), source, &options, &sandbox.heard_by(&log)).expect("a backup");
+        assert!(log.notices().iter().any(|notice| matches!(notice, Notice::DamageMet { .. })), "at {offset}");
+    }
+}
+
+#[test]
 fn what_the_sample_met_and_the_source_lacks_is_recorded() {
     let scene = scene(Deltas::default());
     let (series, record, offset) = some_region(&scene);
