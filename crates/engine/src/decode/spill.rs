@@ -77,7 +77,7 @@ impl Spill {
         file.key.seal_piece(piece, &mut sealed, 0)?;
         // From here on the place is given back, also if writing fails.
         let (offset, sealed_bytes) = (file.take_place(sealed.len()), sealed.len());
-        let spilled = Spilled { offset, sealed_bytes, piece, unpacked_bytes, file };
+        let spilled = Spilled { file, offset, sealed_bytes, piece, unpacked_bytes };
         let written = spilled.file.file.write_all_at(&sealed, spilled.offset);
         written.map_err(|error| failed("writing a temporary file", &error))?;
         Ok(spilled)

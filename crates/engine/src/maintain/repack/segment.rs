@@ -72,7 +72,8 @@ impl Repacker<'_> {
             numbers.retain(|number| texts.get(*number).is_none());
         }
         let (found, failures) = self.gatherer.chunks(&numbers)?;
-        let mut found: HashMap<_, _> = found.into_iter().map(|(number, text)| (number, HeldBytes::Plain(text))).collect();
+        let held = |(number, text)| (number, HeldBytes::Plain(text));
+        let mut found: HashMap<_, _> = found.into_iter().map(held).collect();
         found.extend(in_memory);
         self.unless_stopped()?;
         match failures.into_iter().find(|error| !error.is_damage() && !error.is_not_found()) {
