@@ -5,6 +5,9 @@ use crate::held::HeldBytes;
 use siltstone_store::ChunkNumber;
 use std::collections::HashMap;
 
+/// Bytes that a text takes beside its own: its place in the table, and what the allocator adds.
+const ENTRY_BYTES: u64 = 96;
+
 /// Memory for what is known of new chunks, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewChunksRoom {
@@ -48,7 +51,7 @@ impl ChunkTexts {
     }
 
     fn insert(&mut self, number: ChunkNumber, text: HeldBytes) {
-        let left = self.room.checked_sub(text.memory_bytes());
+        let left = self.room.checked_sub(text.memory_bytes() + ENTRY_BYTES);
         // After the first that does not fit none is kept: each may hold on to the batch that it is a part of.
         self.room = left.unwrap_or(0);
         if left.is_some() {
@@ -68,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_text_that_came_first_is_kept_as_far_as_there_is_room() {
-        let mut new = NewChunks::within(NewChunksRoom { similar_bytes: 1 << 20, text_bytes: 10 });
+        let mut new = NewChunks::within(NewChunksRoom { similar_bytes: 1 << 20, text_bytes: 10 + 2 * ENTRY_BYTES });
         for (number, text) in [(1, "six ok"), (2, "five!"), (3, "four")] {
             let held = HeldBytes::Plain(text.as_bytes().into());
             new.insert(ChunkNumber(number), &Likeness::of(text.as_bytes()), held);
