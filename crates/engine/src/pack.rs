@@ -64,6 +64,8 @@ pub(crate) struct Packer<'a> {
 pub(crate) struct Packed {
     /// The containers, in the order they were finished.
     pub(crate) containers: Vec<ContainerRecord>,
+    /// How many of them, the first ones, were read back for a checkpoint.
+    pub(crate) verified: usize,
     /// Sealed bytes of data regions.
     pub(crate) data_region_bytes: u64,
     /// Sealed bytes of metadata regions.
@@ -74,6 +76,11 @@ impl Packed {
     /// The bytes of all containers made.
     pub(crate) fn object_bytes(&self) -> u64 {
         self.containers.iter().map(|record| record.object_bytes).sum()
+    }
+
+    /// The containers that were not read back yet.
+    pub(crate) fn unverified(&self) -> &[ContainerRecord] {
+        self.containers.get(self.verified..).unwrap_or_default()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::EngineError;
 use crate::delta::NewChunks;
 use crate::pack::DrySink;
 use crate::usage::{Usage, is_counted};
+use crate::written::verify_written;
 use siltstone_store::StoreError;
 use siltstone_store::container::ContainerRecord;
 use siltstone_store::manifest::{Manifest, PartTable};
@@ -63,6 +64,8 @@ impl<'t> BackupRun<'t> {
         let checkpoints = Checkpoints::new(&mut *writer);
         let (mut outcome, known) = self.run_stages(source, &manifest, &lost, (&checkpoints, Some(&checkpoints)))?;
         self.refuse_incomplete(&outcome)?;
+        let verify = self.options.verify_written;
+        verify_written(verify, self.repository, manifest.series, outcome.packed.unverified())?;
         self.refuse_shrunk(&manifest, &outcome.entries.statistics)?;
         if self.is_unwanted(outcome.snapshot.root, &manifest) {
             if !outcome.assembled.healed.is_empty() {
