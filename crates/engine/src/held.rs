@@ -1,6 +1,6 @@
-//! Bytes that wait in memory, packed where that makes them much smaller.
+//! Bytes that wait in memory, compressed where that makes them much smaller.
 //!
-//! Text that compresses well (tables of a database, logs) takes a tenth of the memory when it is packed by LZ4, which
+//! Text that compresses well (tables of a database, logs) takes a tenth of the memory when LZ4 has compressed it, which
 //! costs less than writing it to a temporary file, and less than decoding its region once more.
 
 use crate::decode::Bytes;
@@ -8,7 +8,7 @@ use siltstone_store::StoreError;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes that are not tried to be packed after some that gained nothing by it.
+/// Bytes that are let pass after some that gained nothing by being compressed.
 const PASSED_OVER: u32 = 15;
 
 /// Bytes in memory.
@@ -17,12 +17,12 @@ pub(crate) enum HeldBytes {
     /// As they are.
     Plain(Bytes),
     /// A block of LZ4.
-    Packed { block: Bytes, plain_bytes: usize },
+    Compressed { block: Bytes, plain_bytes: usize },
 }
 
 impl HeldBytes {
-    /// Packs bytes, if that makes them at most half as many.
-    pub(crate) fn packed(plain: &[u8]) -> Option<Self> {
+    /// Compresses bytes, if that makes them at most half as many.
+    pub(crate) fn compressed(plain: &[u8]) -> Option<Self> {
         thread_local! {
             static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
@@ -31,9 +31,9 @@ impl HeldBytes {
             if room.len() < most {
                 room.resize(most, 0);
             }
-            let packed_bytes = lz4_flex::block::compress_into(plain, room).ok()?;
-            let block = room.get(..packed_bytes).filter(|block| 2 * block.len() <= plain.len())?;
-            Some(Self::Packed { block: Bytes::copy_from_slice(block), plain_bytes: plain.len() })
+            let block_bytes = lz4_flex::block::compress_into(plain, room).ok()?;
+            let block = room.get(..block_bytes).filter(|block| 2 * block.len() <= plain.len())?;
+            Some(Self::Compressed { block: Bytes::copy_from_slice(block), plain_bytes: plain.len() })
         })
     }
 
@@ -44,25 +44,26 @@ impl HeldBytes {
 
     /// Returns the bytes as they are held.
     pub(crate) fn as_held(&self) -> &Bytes {
-        let (Self::Plain(held) | Self::Packed { block: held, .. }) = self;
+        let (Self::Plain(held) | Self::Compressed { block: held, .. }) = self;
         held
     }
 
     /// Returns the bytes themselves.
     ///
     /// # Errors
-    /// [`StoreError::Machine`] if they cannot be unpacked: memory did not keep them.
+    /// [`StoreError::Machine`] if they cannot be decompressed: memory did not keep them.
     pub(crate) fn bytes(self) -> Result<Bytes, StoreError> {
         match self {
             Self::Plain(bytes) => Ok(bytes),
-            Self::Packed { block, plain_bytes } => unpacked(&block, plain_bytes),
+            Self::Compressed { block, plain_bytes } => decompressed(&block, plain_bytes),
         }
     }
 }
 
-/// Unpacks a block that holds so many bytes.
-fn unpacked(block: &[u8], plain_bytes: usize) -> Result<Bytes, StoreError> {
-    let failed = |reason: String| StoreError::Machine { operation: "unpacking bytes held in memory", reason };
+/// Decompresses a block that holds so many bytes.
+fn decompressed(block: &[u8], plain_bytes: usize) -> Result<Bytes, StoreError> {
+    let operation = "decompressing bytes held in memory";
+    let failed = |found: String| StoreError::Machine { operation, reason: format!("{found}; memory may be faulty") };
     let mut plain = vec![0; plain_bytes];
     match lz4_flex::block::decompress_into(block, &mut plain) {
         Ok(bytes) if bytes == plain_bytes => Ok(plain.into()),
@@ -71,24 +72,24 @@ fn unpacked(block: &[u8], plain_bytes: usize) -> Result<Bytes, StoreError> {
     }
 }
 
-/// Packs bytes one after another, and lets some pass where it gains nothing.
+/// Compresses bytes one after another, and lets some pass where it gains nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Packing {
+pub(crate) struct Compressor {
     to_pass: AtomicU32,
 }
 
-impl Packing {
-    /// Packs bytes, if it is their turn and makes them at most half as many.
-    pub(crate) fn pack(&self, plain: &[u8]) -> Option<HeldBytes> {
+impl Compressor {
+    /// Compresses bytes, if it is their turn and makes them at most half as many.
+    pub(crate) fn compress(&self, plain: &[u8]) -> Option<HeldBytes> {
         let passed = self.to_pass.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if passed.is_ok() {
             return None;
         }
-        let packed = HeldBytes::packed(plain);
-        if packed.is_none() {
+        let compressed = HeldBytes::compressed(plain);
+        if compressed.is_none() {
             self.to_pass.store(PASSED_OVER, Ordering::Relaxed);
         }
-        packed
+        compressed
     }
 }
 
@@ -98,21 +99,23 @@ mod tests {
     use crate::chunks::testing::noise;
 
     #[test]
-    fn what_repeats_is_packed_and_comes_back_and_noise_is_not() {
+    fn what_repeats_is_compressed_and_comes_back_and_noise_is_not() {
         for plain in [vec![7; 40_000], noise(1, 50).repeat(900), b"ab".repeat(30)] {
-            let held = HeldBytes::packed(&plain).expect("smaller");
+            let held = HeldBytes::compressed(&plain).expect("smaller");
             assert!(held.memory_bytes() * 2 <= plain.len() as u64);
             assert_eq!(held.bytes().expect("sound"), plain);
         }
-        assert!(HeldBytes::packed(&noise(2, 40_000)).is_none() && HeldBytes::packed(&[]).is_none());
+        assert!(HeldBytes::compressed(&noise(2, 40_000)).is_none() && HeldBytes::compressed(&[]).is_none());
     }
 
     #[test]
     fn what_memory_did_not_keep_is_an_error() {
         let plain = noise(1, 50).repeat(900);
-        let Some(HeldBytes::Packed { block, plain_bytes }) = HeldBytes::packed(&plain) else { panic!("not packed") };
-        let cut = HeldBytes::Packed { block: block.slice(..block.len() / 2), plain_bytes };
-        let longer = HeldBytes::Packed { block, plain_bytes: plain_bytes + 1 };
+        let Some(HeldBytes::Compressed { block, plain_bytes }) = HeldBytes::compressed(&plain) else {
+            panic!("not compressed")
+        };
+        let cut = HeldBytes::Compressed { block: block.slice(..block.len() / 2), plain_bytes };
+        let longer = HeldBytes::Compressed { block, plain_bytes: plain_bytes + 1 };
         for wrong in [cut, longer] {
             assert!(matches!(wrong.bytes(), Err(StoreError::Machine { .. })));
         }
@@ -120,11 +123,15 @@ mod tests {
 
     #[test]
     fn after_bytes_that_gain_nothing_some_are_let_pass() {
-        let packing = Packing::default();
+        let compressor = Compressor::default();
         let (poor, good) = (noise(1, 9000), vec![1; 9000]);
-        assert!(packing.pack(&good).is_some() && packing.pack(&good).is_some() && packing.pack(&poor).is_none());
-        let tried: Vec<bool> = (0..=PASSED_OVER + 1).map(|_| packing.pack(&good).is_some()).collect();
-        assert_eq!(tried.iter().position(|packed| *packed), Some(PASSED_OVER as usize));
+        assert!(
+            compressor.compress(&good).is_some()
+                && compressor.compress(&good).is_some()
+                && compressor.compress(&poor).is_none()
+        );
+        let tried: Vec<bool> = (0..=PASSED_OVER + 1).map(|_| compressor.compress(&good).is_some()).collect();
+        assert_eq!(tried.iter().position(|compressed| *compressed), Some(PASSED_OVER as usize));
         assert!(tried.ends_with(&[true, true]));
     }
 }

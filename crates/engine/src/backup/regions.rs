@@ -18,9 +18,9 @@ use std::collections::VecDeque;
 const BATCH_BYTES: usize = 1 << 20;
 /// Batches whose likeness may be asked for before the first is waited for.
 const BATCHES_AHEAD: usize = 4;
-/// The text of a region that is stored in so small a part of it is kept packed: LZ4 makes it several times smaller, at
-/// a tenth of what encoding the region costs.
-const PACKED_FROM: usize = 8;
+/// The text of a region that is stored in so small a part of it is kept compressed: LZ4 makes it several times smaller,
+/// at a tenth of what encoding the region costs.
+const COMPRESSED_FROM: usize = 8;
 
 /// Chunks gathered one after another.
 #[derive(Default)]
@@ -60,11 +60,11 @@ fn texts(chunks: &[ChunkEntry], mut plain: Bytes) -> Vec<Bytes> {
     chunks.iter().map(|chunk| plain.split_to(plain.len().min(chunk.length as usize))).collect()
 }
 
-/// Returns texts as they are kept: packed, if the region that holds them is much smaller than they are.
+/// Returns texts as they are kept: compressed, if the region that holds them is much smaller than they are.
 fn kept(texts: Vec<Bytes>, region: &EncodedRegion) -> Vec<HeldBytes> {
-    let is_to_be_packed = region.payload.len() * PACKED_FROM <= region.plain_bytes as usize;
-    let packed = |text: &Bytes| is_to_be_packed.then(|| HeldBytes::packed(text)).flatten();
-    texts.into_iter().map(|text| packed(&text).unwrap_or(HeldBytes::Plain(text))).collect()
+    let is_to_be_compressed = region.payload.len() * COMPRESSED_FROM <= region.plain_bytes as usize;
+    let compressed = |text: &Bytes| is_to_be_compressed.then(|| HeldBytes::compressed(text)).flatten();
+    texts.into_iter().map(|text| compressed(&text).unwrap_or(HeldBytes::Plain(text))).collect()
 }
 
 /// Fills regions and hands them out to be encoded.

@@ -4,9 +4,8 @@
 //! Only what the last snapshot refers to is drawn, for that is what the new one will rely on. Which regions, the number
 //! of the manifest tells: another backup draws others. Catalogs are not drawn, every backup reads the last one anyway.
 //!
-//! What a disk makes of bytes their seals find; what was encoded wrongly, which was looked for when it was encoded, only
-//! decoding does. So of data that compresses well, of which little stored is much text, some is decoded and the rest
-//! only unsealed.
+//! Seals find what a disk did to the bytes. Only decoding finds what was encoded wrongly, but that was checked when it
+//! was encoded. So where little of what is stored is much text, some of it is decoded, and the rest is only unsealed.
 //!
 //! Cost: the indexes of at most [`CONTAINERS_MAX`] containers, and regions of as many bytes as asked for, of which
 //! [`TEXT_OF_STORED`] times as much text is decoded.

@@ -12,11 +12,11 @@
 //! recursion: chains may be thousands long. All workers take from that list.
 //!
 //! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget, each base once.
-//! Beyond it bases that become much smaller are packed, those needed last first; what does not, and packed ones where
-//! even these are too much, goes to one temporary file and is read back when the last base has come. The paper prewrites
-//! a delta at its target offset; here a delta is of a region, whose chunks may belong to many places of many files, and
-//! the versions between need none at all: hence a file of its own. Not counted are the lists of chunks and bases of a
-//! waiting delta, 1 to 2 KB each.
+//! Beyond it bases are compressed where that makes them much smaller, those needed last first. All others, and
+//! compressed ones where even these are too much, go to one temporary file, from which they are read back when the last
+//! base has come. The paper prewrites a delta at its target offset; here a delta is of a region, whose chunks may belong
+//! to many places of many files, and the versions between need none at all: hence a file of its own. Not counted are the
+//! lists of chunks and bases of a waiting delta, 1 to 2 KB each.
 //!
 //! **Damage** goes the way of the bytes: what cannot be read, decoded or verified fails, and so do the deltas that need
 //! it, with the same error; everything else goes on. Every node of the plan is told to the visitor exactly once, as
@@ -40,7 +40,7 @@ pub(crate) use order::Order;
 pub(crate) use plan::Plan;
 
 use crate::chunks::{Address, ChunkSource};
-use crate::held::{HeldBytes, Packing};
+use crate::held::{Compressor, HeldBytes};
 use crate::parallel::{Pool, Ticket, lock, lost_worker};
 /// Bytes that several may need: whoever has a part of them has no copy.
 pub(crate) use bytes::Bytes;
@@ -173,7 +173,7 @@ pub(crate) struct Decoding<'r, S> {
     settings: DecodeSettings,
     tally: Arc<Tally>,
     visitor: S,
-    packing: Packing,
+    compressor: Compressor,
     spill: Spill,
     shared: Mutex<Shared>,
     changed: Condvar,
@@ -199,8 +199,8 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         let waiting = Waiting::new(&plan, settings.waiting_bytes_max);
         let spill = Spill::new(&settings.spill_folder);
         let shared = Mutex::new(Shared { waiting, ready: VecDeque::new(), is_over: false });
-        let (packing, changed) = (Packing::default(), Condvar::new());
-        Self { chunks, plan, settings, tally, visitor, packing, spill, shared, changed }
+        let (compressor, changed) = (Compressor::default(), Condvar::new());
+        Self { chunks, plan, settings, tally, visitor, compressor, spill, shared, changed }
     }
 
     /// Whoever receives what is decoded.
@@ -336,18 +336,18 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         }
     }
 
-    /// Packs what is too much, or writes it to the temporary file.
+    /// Compresses what is too much, or writes it to the temporary file.
     fn keep_within_budget(&self, mut shared: MutexGuard<'_, Shared>) {
         let excess = shared.waiting.excess();
         drop(shared);
         for excess in excess {
-            let packed = match (excess.item, &excess.bytes) {
-                (Item::Base(_), HeldBytes::Plain(bytes)) => self.packing.pack(bytes),
+            let compressed = match (excess.item, &excess.bytes) {
+                (Item::Base(_), HeldBytes::Plain(bytes)) => self.compressor.compress(bytes),
                 // An encoded delta is as small as it gets.
-                (Item::Payload(_), _) | (_, HeldBytes::Packed { .. }) => None,
+                (Item::Payload(_), _) | (_, HeldBytes::Compressed { .. }) => None,
             };
-            if let Some(packed) = packed {
-                self.lock().waiting.packed(excess, packed);
+            if let Some(compressed) = compressed {
+                self.lock().waiting.compressed(excess, compressed);
                 continue;
             }
             match self.spill.write(self.chunks.repository(), &excess.bytes) {

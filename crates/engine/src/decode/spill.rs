@@ -51,8 +51,8 @@ pub(crate) struct Spilled {
     offset: u64,
     sealed_bytes: usize,
     piece: PieceNumber,
-    /// Bytes that they are unpacked, if they are packed.
-    unpacked_bytes: Option<usize>,
+    /// Their length once they are decompressed, if they are compressed.
+    decompressed_bytes: Option<usize>,
 }
 
 impl Spill {
@@ -65,9 +65,9 @@ impl Spill {
     /// # Errors
     /// [`StoreError::Machine`] if there is no room, or no file can be made.
     pub(crate) fn write(&self, repository: &Repository, bytes: &HeldBytes) -> Result<Spilled, StoreError> {
-        let unpacked_bytes = match bytes {
+        let decompressed_bytes = match bytes {
             HeldBytes::Plain(_) => None,
-            HeldBytes::Packed { plain_bytes, .. } => Some(*plain_bytes),
+            HeldBytes::Compressed { plain_bytes, .. } => Some(*plain_bytes),
         };
         let bytes = bytes.as_held();
         let file = self.file(repository)?;
@@ -77,7 +77,7 @@ impl Spill {
         file.key.seal_piece(piece, &mut sealed, 0)?;
         // From here on the place is given back, also if writing fails.
         let (offset, sealed_bytes) = (file.take_place(sealed.len()), sealed.len());
-        let spilled = Spilled { file, offset, sealed_bytes, piece, unpacked_bytes };
+        let spilled = Spilled { file, offset, sealed_bytes, piece, decompressed_bytes };
         let written = spilled.file.file.write_all_at(&sealed, spilled.offset);
         written.map_err(|error| failed("writing a temporary file", &error))?;
         Ok(spilled)
@@ -138,9 +138,9 @@ impl Spilled {
         let opened = self.file.key.open_piece(self.piece, "piece", &mut bytes);
         let plain_bytes = opened.map_err(|_| failed(reading, &"its bytes are not those that were written"))?.len();
         bytes.truncate(plain_bytes);
-        match self.unpacked_bytes {
+        match self.decompressed_bytes {
             None => Ok(bytes.into()),
-            Some(plain_bytes) => HeldBytes::Packed { block: bytes.into(), plain_bytes }.bytes(),
+            Some(plain_bytes) => HeldBytes::Compressed { block: bytes.into(), plain_bytes }.bytes(),
         }
     }
 }

@@ -102,7 +102,7 @@ fn a_chain_is_decoded_forwards_and_backwards_with_each_container_visited_once() 
 }
 
 #[test]
-fn bases_that_become_much_smaller_are_packed_and_the_others_written() {
+fn bases_that_become_much_smaller_are_compressed_and_the_others_written() {
     let prewritten = |content: &dyn Fn(u64) -> Vec<u8>, budget| {
         let mut bench = Bench::new((0..=20).map(|number| (number, content(number))));
         let mut regions: Vec<_> = (0..20).map(|number| bench.region(&[number], &[])).collect();
@@ -112,11 +112,11 @@ fn bases_that_become_much_smaller_are_packed_and_the_others_written() {
         assert_eq!(outcome.decoded[&0], bench.contents[&20]);
         outcome.tally.bytes_prewritten.load(Ordering::Relaxed)
     };
-    // 60 KB wait, or 3 once they are packed.
+    // 60 KB wait, or 3 once they are compressed.
     let repeated = |number| noise(number, 100).repeat(30);
     assert_eq!(prewritten(&repeated, 20_000), 0);
     let written = prewritten(&repeated, 500);
-    assert!((1..5000).contains(&written), "{written} bytes, packed");
+    assert!((1..5000).contains(&written), "{written} bytes, compressed");
     assert!(prewritten(&|number| noise(number, 3000), 20_000) > 30_000);
 }
 
@@ -201,7 +201,7 @@ fn build(shape: &Shape, change: impl Fn(usize, &mut siltstone_store::region::Enc
         owner.extend(std::iter::repeat_n(at, usize::try_from(*count).expect("small")));
         specs.push(((first..first + count).collect::<Vec<u64>>(), bases.into_iter().collect::<Vec<u64>>()));
     }
-    // Every other one becomes smaller when it is packed.
+    // Every other one becomes smaller when it is compressed.
     let content = |number: u64| match number % 2 {
         0 => [noise(number % 3, 700), noise(number, 30)].concat(),
         _ => [noise(number % 3, 70).repeat(10), noise(number, 30)].concat(),

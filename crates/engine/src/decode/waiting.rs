@@ -1,7 +1,7 @@
 //! Keeping what waits for others: region deltas for their bases, bases for the deltas that need them, within a budget.
 //!
-//! A base is held once, however many deltas wait for it. Beyond the budget bases are packed, and what gains nothing by
-//! that goes to the temporary file; of both what is needed last comes first, as far as the plan can tell.
+//! A base is held once, however many deltas wait for it. Beyond the budget bases are compressed, and what gains
+//! nothing by that goes to the temporary file; of both what is needed last comes first, as far as the plan can tell.
 
 use super::Bytes;
 use super::plan::{Feed, Plan};
@@ -23,7 +23,7 @@ pub(super) enum Waited {
 #[derive(Debug)]
 struct Holding {
     bytes: Waited,
-    /// Bytes that they are counted as: 0 once they are to be packed, or to go to the temporary file.
+    /// Bytes that they are counted as: 0 once they are to be compressed, or to go to the temporary file.
     memory_bytes: u64,
 }
 
@@ -72,7 +72,7 @@ pub(super) enum Item {
     Base(ChunkNumber),
 }
 
-/// Bytes that are to be packed, or to go to the temporary file.
+/// Bytes that are to be compressed, or to go to the temporary file.
 #[derive(Debug)]
 pub(super) struct Excess {
     pub(super) item: Item,
@@ -88,8 +88,8 @@ pub(super) struct Waiting {
     bases: HashMap<ChunkNumber, Base>,
     /// Items held in memory as they are, by when they are needed first; also some that are held no longer.
     latest: BinaryHeap<(u32, Item)>,
-    /// Those held packed.
-    latest_packed: BinaryHeap<(u32, Item)>,
+    /// Those held compressed.
+    latest_compressed: BinaryHeap<(u32, Item)>,
     memory_bytes: u64,
     memory_bytes_max: u64,
     /// True if writing to the temporary file failed: then all stays in memory.
@@ -110,7 +110,7 @@ impl Waiting {
             held: held.collect(),
             bases: HashMap::new(),
             latest: BinaryHeap::new(),
-            latest_packed: BinaryHeap::new(),
+            latest_compressed: BinaryHeap::new(),
             memory_bytes: 0,
             memory_bytes_max,
             is_spill_broken: false,
@@ -212,12 +212,12 @@ impl Waiting {
         Some(base.holding.bytes)
     }
 
-    /// Chooses what is to be packed, or to go to the temporary file, so that the rest is within the budget: what is
-    /// needed last first, packed bytes once there are no others. It is counted no longer.
+    /// Chooses what is to be compressed, or to go to the temporary file, so that the rest is within the budget: what is
+    /// needed last first, compressed bytes once there are no others. It is counted no longer.
     pub(super) fn excess(&mut self) -> Vec<Excess> {
         let mut chosen = Vec::new();
         while self.memory_bytes > self.memory_bytes_max && !self.is_spill_broken {
-            let Some((needed_at, item)) = self.latest.pop().or_else(|| self.latest_packed.pop()) else { break };
+            let Some((needed_at, item)) = self.latest.pop().or_else(|| self.latest_compressed.pop()) else { break };
             let Some(holding) = self.holding(item) else { continue };
             let Waited::Memory(bytes) = &holding.bytes else { continue };
             chosen.push(Excess { item, bytes: bytes.clone(), needed_at });
@@ -227,14 +227,14 @@ impl Waiting {
         chosen
     }
 
-    /// Notes that bytes are packed now.
-    pub(super) fn packed(&mut self, Excess { item, needed_at, .. }: Excess, packed: HeldBytes) {
-        let memory_bytes = packed.memory_bytes();
+    /// Notes that bytes are compressed now.
+    pub(super) fn compressed(&mut self, Excess { item, needed_at, .. }: Excess, compressed: HeldBytes) {
+        let memory_bytes = compressed.memory_bytes();
         // Whoever waited for them may have taken them meanwhile.
         if let Some(holding) = self.holding(item) {
-            *holding = Holding { bytes: Waited::Memory(packed), memory_bytes };
+            *holding = Holding { bytes: Waited::Memory(compressed), memory_bytes };
             self.memory_bytes += memory_bytes;
-            self.latest_packed.push((needed_at, item));
+            self.latest_compressed.push((needed_at, item));
         }
     }
 

@@ -11,8 +11,8 @@
 //!                   waiting for bases                            F / 8
 //!                 sketches and anchors of new chunks (if deltas  (R - F) / 4, half of it each
 //!                 are made)
-//!                 text of new chunks (if a settling follows),    at most 128 MiB of what fingerprints leave: those have
-//!                 packed where that makes it much smaller        64 MiB, or 64 bytes for each of the last snapshot
+//!                 text of new chunks (if a settling follows),    at most 128 MiB of what fingerprints leave: these get
+//!                 compressed where it becomes much smaller       64 MiB, or 64 bytes for each of the last snapshot
 //!                 fingerprints: the rest                         I = R - F - sketches - text
 //!                   of those, chunks of older snapshots only     I / 16
 //!                   of those, in a first backup, text that waits I / 8, at most 64 MiB

@@ -1,5 +1,5 @@
-//! Packing: regions go into containers in the order in which they were cut off. What a checkpoint refers to is read back
-//! before it is committed.
+//! Packing: regions go into containers in the order in which they were cut off. Before a checkpoint is committed, what
+//! it refers to is read back.
 
 use super::context::Stages;
 use crate::EngineError;
