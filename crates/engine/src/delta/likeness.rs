@@ -7,7 +7,7 @@
 use super::offers::CANDIDATES;
 use super::similar_index::SimilarIndex;
 use super::sketch::METHOD;
-use siltstone_similar::anchors::AnchorIndex;
+use siltstone_similar::anchors::{AnchorIndex, Cover};
 use siltstone_similar::sketch::Sketch;
 use siltstone_store::ChunkNumber;
 use siltstone_store::container::ContainerKind;
@@ -15,9 +15,9 @@ use siltstone_store::container::ContainerKind;
 /// Candidates looked up by anchors. Eight gain nothing beyond five (with anchors of one place in 512).
 const CANDIDATES_BY_ANCHORS: usize = 5;
 
-/// Anchors that a candidate has at least: one for so many of the best candidate's. With fewer it stands for less text
+/// Anchors that a candidate adds at least: one for so many of the best candidate's. With fewer it stands for less text
 /// than it costs to read.
-const ANCHORS_OF_BEST: usize = 16;
+const ANCHORS_OF_BEST: usize = 12;
 
 /// Features in common, of twelve, that a chunk is taken for a candidate by where others are found by anchors. Chunks of
 /// one kind of data share some by chance, wherever they lie: each would be one more region to be decoded. A dump of 128
@@ -55,6 +55,15 @@ impl Likeness {
     }
 }
 
+/// What resembles a chunk.
+#[derive(Debug, Default)]
+pub(crate) struct Alike {
+    /// The best first, each with the anchors or features in common.
+    pub(crate) candidates: Vec<(ChunkNumber, usize)>,
+    /// True if they have half of its anchors or more.
+    pub(crate) is_mostly_found: bool,
+}
+
 /// Chunks by their sketches and anchors, in bounded memory.
 pub(crate) struct LikenessIndex {
     sketches: SimilarIndex,
@@ -75,15 +84,16 @@ impl LikenessIndex {
         self.anchors.insert(number.0, &likeness.anchors);
     }
 
-    /// The chunks of this kind that resemble one, each with the anchors or features in common: first those that have
-    /// most of its anchors, then those that have most of its features. Those that have few of them are left out where
-    /// there are better ones.
-    pub(crate) fn candidates(&self, kind: ContainerKind, likeness: &Likeness) -> Vec<(ChunkNumber, usize)> {
-        let by_anchors = self.anchors.find_some(&likeness.anchors, CANDIDATES_BY_ANCHORS).into_iter();
-        let by_anchors = by_anchors.map(|found| (ChunkNumber(found.number), found.matches));
+    /// The chunks of this kind that resemble one, each with the anchors or features in common: first those that together
+    /// have most of its anchors, then those that have most of its features. Those that have few of them are left out
+    /// where there are better ones.
+    pub(crate) fn alike(&self, kind: ContainerKind, likeness: &Likeness) -> Alike {
+        let Cover { candidates, looked_up } = self.anchors.find_some(&likeness.anchors, CANDIDATES_BY_ANCHORS);
+        let by_anchors = candidates.into_iter().map(|found| (ChunkNumber(found.number), found.matches));
         let mut candidates: Vec<_> = by_anchors.filter(|(number, _)| ContainerKind::of(*number) == kind).collect();
         let best = candidates.first().map_or(0, |(_, matches)| *matches);
         candidates.retain(|(_, matches)| matches * ANCHORS_OF_BEST >= best);
+        let covered: usize = candidates.iter().map(|(_, matches)| matches).sum();
         let features_min = if best > 0 { FEATURES_MIN_BESIDE_ANCHORS } else { 1 };
         let by_features = self.sketches.candidates(kind, likeness.sketch.as_ref(), CANDIDATES);
         for (number, matches) in by_features.filter(|(_, matches)| *matches >= features_min) {
@@ -91,7 +101,7 @@ impl LikenessIndex {
                 candidates.push((number, matches));
             }
         }
-        candidates
+        Alike { candidates, is_mostly_found: covered > 0 && 2 * covered >= looked_up }
     }
 }
 
@@ -116,7 +126,7 @@ mod tests {
         index.insert(ChunkNumber(2), &Likeness::of(&[large, &noise(3, 40 << 10)].concat()));
         index.insert(ChunkNumber(3), &Likeness::of(&noise(4, 40 << 10)));
         let numbers = |kind| {
-            let found = index.candidates(kind, &Likeness::of(&old));
+            let found = index.alike(kind, &Likeness::of(&old)).candidates;
             found.into_iter().map(|(number, _)| number.0).collect::<Vec<_>>()
         };
         assert_eq!(numbers(ContainerKind::Data), [2, 1]);
@@ -131,12 +141,25 @@ mod tests {
         // An anchor counts for the chunk that came first.
         index.insert(ChunkNumber(1), &Likeness::of(&slightly_alike));
         let found = |index: &LikenessIndex| {
-            let found = index.candidates(ContainerKind::Data, &Likeness::of(&text));
+            let found = index.alike(ContainerKind::Data, &Likeness::of(&text)).candidates;
             found.into_iter().map(|(number, _)| number.0).collect::<Vec<_>>()
         };
         assert_eq!(found(&index), [1], "there is no better one");
         index.insert(ChunkNumber(2), &Likeness::of(&text[2 << 10..]));
         assert_eq!(found(&index), [2]);
+    }
+
+    #[test]
+    fn a_chunk_is_mostly_found_where_half_of_its_anchors_are() {
+        let text = noise(0, 64 << 10);
+        for (bytes, is_expected) in [(16 << 10, false), (48 << 10, true)] {
+            let mut index = LikenessIndex::within(1 << 20);
+            index.insert(ChunkNumber(1), &Likeness::of(&text[..bytes]));
+            let alike = index.alike(ContainerKind::Data, &Likeness::of(&text));
+            assert_eq!((alike.candidates.len(), alike.is_mostly_found), (1, is_expected), "{bytes} bytes of it");
+        }
+        let nothing = LikenessIndex::within(1 << 20).alike(ContainerKind::Data, &Likeness::default());
+        assert!(nothing.candidates.is_empty() && !nothing.is_mostly_found);
     }
 
     #[test]
@@ -153,7 +176,7 @@ mod tests {
         index.insert(ChunkNumber(1), &sharing(FEATURES_MIN_BESIDE_ANCHORS - 1));
         index.insert(ChunkNumber(2), &sharing(FEATURES_MIN_BESIDE_ANCHORS));
         let found = |index: &LikenessIndex| {
-            let found = index.candidates(ContainerKind::Data, &likeness);
+            let found = index.alike(ContainerKind::Data, &likeness).candidates;
             found.into_iter().map(|(number, _)| number.0).collect::<Vec<_>>()
         };
         assert_eq!(found(&index), [2, 1]);
@@ -167,9 +190,9 @@ mod tests {
         let mut index = LikenessIndex::within(1 << 20);
         let likeness = Likeness::of(&noise(0, 16 << 10));
         index.insert(ChunkNumber(7), &likeness);
-        let found = index.candidates(ContainerKind::Data, &likeness);
+        let found = index.alike(ContainerKind::Data, &likeness).candidates;
         assert!(matches!(found[..], [(ChunkNumber(7), 60..)]), "{found:?}");
-        let by_sketch = index.candidates(ContainerKind::Data, &Likeness::of_sketch(likeness.sketch));
+        let by_sketch = index.alike(ContainerKind::Data, &Likeness::of_sketch(likeness.sketch)).candidates;
         assert_eq!(by_sketch, [(ChunkNumber(7), 12)]);
     }
 }

@@ -27,7 +27,7 @@ mod sketch;
 
 pub(crate) use encode::encode_region;
 pub use keep::KeepRule;
-pub(crate) use likeness::{Likeness, LikenessIndex};
+pub(crate) use likeness::{Alike, Likeness, LikenessIndex};
 pub(crate) use new_chunks::{ChunkTexts, NewChunks, NewChunksRoom};
 pub(crate) use offers::{CANDIDATES, offer};
 pub use policy::{DEPTH_DEFAULT, DEPTH_MAX, Deltas, FORWARD_DEPTH_DEFAULT, ForwardPolicy};

@@ -342,7 +342,7 @@ fn encode_again(
                 let Some(lifecycle) = found.get(&number.0) else { continue };
                 let bytes = bytes_of(number)?;
                 let kind = ContainerKind::of(number);
-                let alike = similar.candidates(kind, &Likeness::of(&bytes)).into_iter();
+                let alike = similar.alike(kind, &Likeness::of(&bytes)).candidates.into_iter();
                 let offers = alike
                     .map(|(base, matches)| offer(base, lengths.get(&base.0).copied().unwrap_or_default(), matches));
                 let last = manifest.snapshots().len().saturating_sub(1);

@@ -5,9 +5,9 @@ use super::options::{MaintainOptions, MaintainSummary, Maintenance};
 use super::repack::{DecodedChunks, Effort, Link, Move, RepackOptions, Repacked, Repacker, Standing};
 use super::retired::RetiredChunks;
 use crate::bases::{level_of, raise};
-use crate::chunks::ChunkSource;
+use crate::chunks::{Address, ChunkSource};
 use crate::decode::Bytes;
-use crate::delta::{Deltas, Likeness, offer};
+use crate::delta::{Alike, Deltas, Likeness, offer};
 use crate::lifecycle::{Lifecycle, lifecycles};
 use crate::pack::ContainerSink;
 use crate::{EngineError, Resources};
@@ -210,35 +210,55 @@ impl Work<'_> {
     }
 
     /// The new chunks that a dying one resembles, the most similar first, then those that stand where it stood; and
-    /// whether there are only those.
+    /// whether there are only those. Where most of it was found they are offered only if no further region has to be
+    /// decoded for them: in an archive to which much was added something else may stand there.
     fn offers(
         &self,
         kind: ContainerKind,
         number: ChunkNumber,
         likeness: &Likeness,
     ) -> Result<(Vec<Offer<ChunkNumber>>, bool), StoreError> {
-        let alike = self.retired.similar.candidates(kind, likeness);
-        let alike = alike.into_iter();
-        let mut candidates: Vec<_> = alike.filter(|(found, _)| self.retired.fresh.contains(found.0)).collect();
+        let Alike { mut candidates, is_mostly_found } = self.retired.similar.alike(kind, likeness);
+        candidates.retain(|(found, _)| self.retired.fresh.contains(found.0));
         let is_guess = candidates.is_empty();
-        for number in self.retired.places.of(number) {
-            if candidates.iter().all(|(known, _)| known != number) {
-                candidates.push((*number, 0));
+        let (mut offers, mut regions) = (Vec::new(), Vec::new());
+        for (found, matches) in &candidates {
+            if let Some((region, offer)) = self.offered(*found, *matches)? {
+                offers.push(offer);
+                regions.push(region);
             }
         }
-        let offered = |(number, matches)| {
-            let (container, place) = self.chunks.place_of(number)?;
+        for place in self.retired.places.of(number) {
+            if candidates.iter().any(|(found, _)| found == place) {
+                continue;
+            }
+            if let Some((region, offer)) = self.offered(*place, 0)?
+                && (!is_mostly_found || is_guess || regions.contains(&region))
+            {
+                offers.push(offer);
+            }
+        }
+        Ok((offers, is_guess))
+    }
+
+    /// An offer of a chunk and where it lies, unless it cannot be found or cannot be a base.
+    fn offered(
+        &self,
+        number: ChunkNumber,
+        matches: usize,
+    ) -> Result<Option<(Address, Offer<ChunkNumber>)>, StoreError> {
+        let offered = self.chunks.place_of(number).and_then(|(container, place)| {
             // What a backup made a delta against older chunks is no base: dependents' depths are known of whole chunks
             // only.
             let reader = self.chunks.reader(container)?;
             let is_whole = reader.index().regions().get(place.region).is_none_or(|region| region.bases.is_empty());
-            Ok(is_whole.then(|| offer(number, place.chunk.length as usize, matches)))
-        };
-        let found = candidates.into_iter().map(offered);
-        // What cannot be found is no candidate.
-        let offers = found.filter(|found| !matches!(found, Err(error) if StoreError::is_damage(error)));
-        let offers = offers.filter_map(Result::transpose);
-        Ok((offers.collect::<Result<_, StoreError>>()?, is_guess))
+            let address = Address { container, region: place.region };
+            Ok(is_whole.then(|| (address, offer(number, place.chunk.length as usize, matches))))
+        });
+        match offered {
+            Err(error) if error.is_damage() => Ok(None),
+            offered => offered,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::common::log::Log;
 use crate::common::{Sandbox, noise, resources, tree, writer};
+use roaring::RoaringTreemap;
 use siltstone_engine::Notice;
 use siltstone_engine::backup::{self, Source};
 use siltstone_engine::check::ReadData;
@@ -95,6 +96,26 @@ fn what_is_left_behind_becomes_deltas_and_the_newest_snapshot_stays_whole() {
     assert!(manifest.necessary(0).len() > manifest.direct(0).len());
     assert_eq!(dependents_depths(&manifest).len(), 5, "the same chunk changed each time");
     assert!(manifest.unsettled.is_empty());
+}
+
+#[test]
+fn what_was_found_elsewhere_does_not_hang_on_what_stands_at_its_place_now() {
+    let sandbox = Sandbox::new();
+    let (head, old) = (noise(1, 200_000), noise(2, 5_000_000));
+    let mut edited = old.clone();
+    edited.chunks_mut(6000).for_each(|part| part[..40].fill(7));
+    sandbox.write("archive", &[&head[..], &old].concat());
+    sandbox.try_backup(&sandbox.options()).expect("a backup");
+    // Longer than a region: the old chunks and what stands at their place now lie in different ones.
+    let inserted = noise(3, 4_000_000);
+    sandbox.write("archive", &[head, inserted, edited].concat());
+    let summary = sandbox.try_backup(&sandbox.options().with_force(true)).expect("a backup");
+    assert!(summary.migration.deltas_kept > 0, "{summary:?}");
+    let manifest = sandbox.manifest();
+    let data = |numbers: RoaringTreemap| numbers.iter().filter(|number| number >> 63 == 0).collect::<BTreeSet<_>>();
+    let (needed, new) = (data(manifest.necessary(0)), data(manifest.direct(1)));
+    let bases = needed.intersection(&new).count();
+    assert!(new.len() / 2 < bases && bases < new.len() * 3 / 4, "{bases} of {} are bases", new.len());
 }
 
 #[test]
