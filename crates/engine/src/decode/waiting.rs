@@ -196,8 +196,12 @@ impl Waiting {
         let Delta { region, bases } = self.held[node as usize].delta.take()?;
         let (region, payload) = region?;
         self.memory_bytes -= payload.memory_bytes;
-        let bases = bases.into_iter().map(|base| self.use_base(base?)).collect::<Option<_>>()?;
-        Some(CompleteDelta { region, payload: payload.bytes, bases })
+        // Made for all of them: collecting would let it grow, and the other workers wait meanwhile.
+        let mut held = Vec::with_capacity(bases.len());
+        for base in bases {
+            held.push(self.use_base(base?)?);
+        }
+        Some(CompleteDelta { region, payload: payload.bytes, bases: held })
     }
 
     /// Gives a base to one that waits for it; the last one takes it away.
