@@ -86,7 +86,7 @@ impl AnchorIndex {
 
     /// Adds a chunk with these anchors.
     pub fn insert(&mut self, number: u64, anchors: &[u32]) {
-        let anchors = self.counting(anchors);
+        let anchors = self.not_left_out(anchors);
         self.anchors.extend(&anchors);
         self.chunks.push(Chunk { number, end: self.anchors.len() });
         while 4 * self.held() > ANCHORS_OF_FOUR_SLOTS * self.slots_max {
@@ -120,11 +120,11 @@ impl AnchorIndex {
     }
 
     /// Those of these anchors that are not left out, ascending, each once.
-    fn counting(&self, anchors: &[u32]) -> Vec<u32> {
-        let mut counting: Vec<u32> = anchors.iter().copied().filter(|anchor| anchor & self.left_out == 0).collect();
-        counting.sort_unstable();
-        counting.dedup();
-        counting
+    fn not_left_out(&self, anchors: &[u32]) -> Vec<u32> {
+        let mut left: Vec<u32> = anchors.iter().copied().filter(|anchor| anchor & self.left_out == 0).collect();
+        left.sort_unstable();
+        left.dedup();
+        left
     }
 
     /// Takes an anchor for a chunk, unless it is left out or another chunk has it; tells whether it did.
@@ -216,7 +216,7 @@ impl AnchorIndex {
     /// One look for each anchor, and `most` times over the anchors of twice as many chunks.
     #[allow(clippy::cast_possible_truncation)] // The lower half is a place.
     pub fn find_some(&self, anchors: &[u32], most: usize) -> Cover {
-        let mut left = self.counting(anchors);
+        let mut left = self.not_left_out(anchors);
         let looked_up = left.len();
         self.fetch(&left);
         let mut places: Vec<u32> = Vec::with_capacity(left.len());
@@ -226,9 +226,9 @@ impl AnchorIndex {
             slot != EMPTY
         });
         places.sort_unstable();
-        let mut first: Vec<(usize, u32)> = places.chunk_by(|a, b| a == b).map(|of| (of.len(), of[0])).collect();
-        first.sort_by_key(|(anchors, _)| Reverse(*anchors));
-        let mut chunks: Vec<usize> = first.iter().take(LOOKED_AT * most).map(|(_, place)| *place as usize).collect();
+        let mut by_slots: Vec<(usize, u32)> = places.chunk_by(|a, b| a == b).map(|of| (of.len(), of[0])).collect();
+        by_slots.sort_by_key(|(slots, _)| Reverse(*slots));
+        let mut chunks: Vec<usize> = by_slots.iter().take(LOOKED_AT * most).map(|(_, place)| *place as usize).collect();
         let mut candidates = Vec::new();
         while candidates.len() < most {
             let (mut matches, mut best) = (0, 0);
