@@ -14,9 +14,9 @@
 //! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget, each base once.
 //! Beyond it bases are compressed where that makes them much smaller, those needed last first. All others, and
 //! compressed ones where even these are too much, go to one temporary file, from which they are read back when the last
-//! base has come. The paper prewrites a delta at its target offset; here a delta is of a region, whose chunks may belong
-//! to many places of many files, and the versions between need none at all: hence a file of its own. Not counted are the
-//! lists of chunks and bases of a waiting delta, 1 to 2 KB each.
+//! base has come. The paper prewrites a delta at its target offset; here a delta is of a region, whose chunks may
+//! belong to many places of many files, and the versions between need none at all: hence a file of its own. Not counted
+//! are the lists of chunks and bases of a waiting delta, 1 to 2 KB each.
 //!
 //! **Damage** goes the way of the bytes: what cannot be read, decoded or verified fails, and so do the deltas that need
 //! it, with the same error; everything else goes on. Every node of the plan is told to the visitor exactly once, as

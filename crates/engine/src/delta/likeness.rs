@@ -55,12 +55,12 @@ impl Likeness {
     }
 }
 
-/// What resembles a chunk.
+/// Chunks that resemble another.
 #[derive(Debug, Default)]
 pub(crate) struct Alike {
     /// The best first, each with the anchors or features in common.
     pub(crate) candidates: Vec<(ChunkNumber, usize)>,
-    /// True if they have half of its anchors or more.
+    /// True if together they have half of its anchors or more.
     pub(crate) is_mostly_found: bool,
 }
 
@@ -84,9 +84,9 @@ impl LikenessIndex {
         self.anchors.insert(number.0, &likeness.anchors);
     }
 
-    /// The chunks of this kind that resemble one, each with the anchors or features in common: first those that together
-    /// have most of its anchors, then those that have most of its features. Those that have few of them are left out
-    /// where there are better ones.
+    /// Finds the chunks of this kind that resemble one, each with the anchors or features in common: first those that
+    /// together have most of its anchors, then those that have most of its features. Those that have few of them are
+    /// left out where there are better ones.
     pub(crate) fn alike(&self, kind: ContainerKind, likeness: &Likeness) -> Alike {
         let Cover { candidates, looked_up } = self.anchors.find_some(&likeness.anchors, CANDIDATES_BY_ANCHORS);
         let by_anchors = candidates.into_iter().map(|found| (ChunkNumber(found.number), found.matches));

@@ -137,8 +137,8 @@ impl Work<'_> {
         if has_returned && !exceeds(record.held - stays, record.held, threshold) { survivors } else { left.clone() }
     }
 
-    /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers. Gives too what is left of the
-    /// regions that were decoded for it, as far as a batch has room for it: it may move.
+    /// Hands dying chunks that resemble new ones on to become deltas; gives their numbers. Gives too what is left of
+    /// the regions that were decoded for it, as far as a batch has room for it: it may move.
     fn encode_dying(
         &mut self,
         container: usize,

@@ -8,18 +8,18 @@
 //! ```
 //!
 //! Reasons:
-//! 1. **Candidates are a cover.** A chunk's text may lie in several others, whole in one and in part in many: pages of a
-//!    database, in its table and in its log. Slots find whoever came first with any of it; of these the one comes first
-//!    that has most of the anchors, then the one that has most of the rest. By the slots alone a delta in folders of
-//!    `PostgreSQL` of 600 MB hung on 14 regions rather than 5, and the oldest of five took 2.7 seconds to restore rather
-//!    than 1.7 (November 2026).
+//! 1. **Candidates are a cover.** A chunk's text may lie in several others, whole in one and in part in many: pages of
+//!    a database, in its table and in its log. Slots find whoever came first with any of it; of these the one comes
+//!    first that has most of the anchors, then the one that has most of the rest. By the slots alone a delta in folders
+//!    of `PostgreSQL` of 600 MB hung on 14 regions rather than 5, and the oldest of five took 2.7 seconds to restore
+//!    rather than 1.7 (November 2026).
 //! 2. **Bounded, and late chunks are as good as early ones.** When there are too many anchors, every other one is
 //!    forgotten, chosen by a bit of its own, and none with that bit is taken any more. All chunks are found by half as
 //!    many anchors then, and one that has none left is forgotten.
 //! 3. **An answer is a guess.** Anchors are hashes: a wrong candidate makes a bad delta, which is not kept.
 //!
-//! Cost: 8 bytes a slot, of which at most three in four are taken; 4 bytes for each anchor of each chunk and 16 for each
-//! chunk, at most 7 bytes for each slot in all; a cache line for each anchor.
+//! Cost: 8 bytes a slot, of which at most three in four are taken; 4 bytes for each anchor of each chunk and 16 for
+//! each chunk, at most 7 bytes for each slot in all; a cache line for each anchor.
 
 use crate::index::Candidate;
 use alloc::vec;
@@ -32,7 +32,8 @@ const EMPTY: u64 = u64::MAX;
 const SLOTS_MIN: usize = 1 << 10;
 /// Bytes for a slot: in two tables, while one takes the place of another as large, and for chunks and their anchors.
 const BYTES_PER_SLOT: u64 = 16 + ANCHORS_OF_FOUR_SLOTS as u64;
-/// Anchors of chunks that there is room for, for four slots: where several chunks have the same they are more than slots.
+/// Anchors of chunks that there is room for, for four slots. Where several chunks have the same anchors these are more
+/// than the slots that they take.
 const ANCHORS_OF_FOUR_SLOTS: usize = 7;
 /// Anchors that there would be room for in place of a chunk.
 const ANCHORS_OF_CHUNK: usize = size_of::<Chunk>() / size_of::<u32>();
@@ -62,8 +63,8 @@ struct Chunk {
 /// Chunks that together have a chunk's anchors, as far as they are known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Cover {
-    /// First the one that has most of the anchors, then the one that has most of the rest, and so on: each with how many
-    /// it adds.
+    /// First the one that has most of the anchors, then the one that has most of the rest, and so on: each with how
+    /// many it adds.
     pub candidates: Vec<Candidate>,
     /// Number of anchors that were looked up.
     pub looked_up: usize,
@@ -108,7 +109,7 @@ impl AnchorIndex {
         }
     }
 
-    /// What chunks and their anchors take, in anchors.
+    /// Returns the room that chunks and their anchors take, in anchors.
     fn held(&self) -> usize {
         self.anchors.len() + ANCHORS_OF_CHUNK * self.chunks.len()
     }

@@ -17,9 +17,10 @@
 //! 2. **Rate**: with three candidates anchors of one place in 256 take 10 and 7 % less, of one in 512 6 and 7 %. With
 //!    one candidate of those it is 3 and 3 %, with two 6 and 7 %, with eight 5 and 7 %.
 //!
-//! Cost: sketching with anchors runs at half the speed of sketching (3.0 and 5.8 GB/s, AMD EPYC, AVX2, one core). Adding
-//! them to an index runs at 4 GB/s (an archive of sources) and 3 (one of 600 MB of `PostgreSQL`), looking them up, five
-//! candidates each, at 1.6 and 5.5, where it was 7 and 10.5 by the slots alone (Intel, AVX-512, one core, 2026-11).
+//! Cost: sketching with anchors runs at half the speed of sketching (3.0 and 5.8 GB/s, AMD EPYC, AVX2, one core).
+//! Adding them to an index runs at 4.9 GB/s (an archive of sources) and 4.3 (one of 600 MB of `PostgreSQL`), looking
+//! them up, five candidates each, at 1.8 and 5.8; by the slots alone it was 7.6 and 5.0, and 6.7 and 10.6 (Intel,
+//! AVX-512, one core, medians of three in turns, 2026-11).
 
 mod index;
 
