@@ -48,6 +48,33 @@ impl HeldBytes {
         held
     }
 
+    /// Returns the room that [`bytes_in`](Self::bytes_in) needs, bytes.
+    pub(crate) fn room_bytes(&self) -> usize {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Compressed { plain_bytes, .. } => *plain_bytes,
+        }
+    }
+
+    /// Returns the bytes themselves, decompressed into the front of a room, which is shorter by them afterwards.
+    ///
+    /// # Errors
+    /// Those of [`bytes`](Self::bytes).
+    ///
+    /// # Panics
+    /// If the room is too short.
+    pub(crate) fn bytes_in<'b>(&'b self, room: &mut &'b mut [u8]) -> Result<&'b [u8], StoreError> {
+        match self {
+            Self::Plain(bytes) => Ok(bytes),
+            Self::Compressed { block, plain_bytes } => {
+                let (plain, rest) = std::mem::take(room).split_at_mut(*plain_bytes);
+                *room = rest;
+                decompress(block, plain)?;
+                Ok(plain)
+            }
+        }
+    }
+
     /// Returns the bytes themselves.
     ///
     /// # Errors
@@ -55,19 +82,22 @@ impl HeldBytes {
     pub(crate) fn bytes(self) -> Result<Bytes, StoreError> {
         match self {
             Self::Plain(bytes) => Ok(bytes),
-            Self::Compressed { block, plain_bytes } => decompressed(&block, plain_bytes),
+            Self::Compressed { block, plain_bytes } => {
+                let mut plain = vec![0; plain_bytes];
+                decompress(&block, &mut plain)?;
+                Ok(plain.into())
+            }
         }
     }
 }
 
-/// Decompresses a block that holds so many bytes.
-fn decompressed(block: &[u8], plain_bytes: usize) -> Result<Bytes, StoreError> {
+/// Decompresses a block that holds as many bytes as there are to be.
+fn decompress(block: &[u8], plain: &mut [u8]) -> Result<(), StoreError> {
     let operation = "decompressing bytes held in memory";
     let failed = |found: String| StoreError::Machine { operation, reason: format!("{found}; memory may be faulty") };
-    let mut plain = vec![0; plain_bytes];
-    match lz4_flex::block::decompress_into(block, &mut plain) {
-        Ok(bytes) if bytes == plain_bytes => Ok(plain.into()),
-        Ok(bytes) => Err(failed(format!("they are {bytes} instead of {plain_bytes}"))),
+    match lz4_flex::block::decompress_into(block, plain) {
+        Ok(bytes) if bytes == plain.len() => Ok(()),
+        Ok(bytes) => Err(failed(format!("they are {bytes} instead of {}", plain.len()))),
         Err(error) => Err(failed(error.to_string())),
     }
 }

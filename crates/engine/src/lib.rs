@@ -54,6 +54,7 @@ pub mod seen;
 mod session;
 mod setters;
 pub mod snapshots;
+mod spares;
 pub mod stats;
 pub mod undelete;
 pub mod unlock;

@@ -149,44 +149,17 @@ impl EncodedRegion {
         part: &str,
         bases: &[&[u8]],
     ) -> Result<Vec<u8>, StoreError> {
-        plain.clear();
         let place = (object, part);
         let plain_bytes = self.plain_bytes_for(place, bases)?;
-        if !bases.is_empty() {
-            let decoded = decoder.decode(self.codec, bases, &self.payload, plain_bytes);
-            plain.extend_from_slice(decoded.map_err(|error| error_of(place, error))?);
-        } else if self.codec == Codec::Raw && self.payload.len() == plain_bytes {
+        if bases.is_empty() && self.codec == Codec::Raw && self.payload.len() == plain_bytes {
             return Ok(self.payload);
-        } else {
-            let decoded = decoder.decode_plain(self.codec, &self.payload, plain_bytes, &mut plain);
-            decoded.map_err(|error| error_of(place, error))?;
         }
-        Ok(plain)
-    }
-
-    /// As [`decode`](Self::decode), for whoever looks at the bytes and needs them no longer: they are copied nowhere.
-    /// They lie in the decoder, in the region or in `memory`, whose content is not wanted any more.
-    ///
-    /// # Errors
-    /// Those of [`decode`](Self::decode).
-    pub fn decode_in_place<'d>(
-        &'d self,
-        memory: &'d mut Vec<u8>,
-        decoder: &'d mut RegionDecoder,
-        object: &dyn fmt::Display,
-        part: &str,
-        bases: &[&[u8]],
-    ) -> Result<&'d [u8], StoreError> {
-        let place = (object, part);
-        let plain_bytes = self.plain_bytes_for(place, bases)?;
-        let decoded = if !bases.is_empty() {
-            decoder.decode(self.codec, bases, &self.payload, plain_bytes)
-        } else if self.codec == Codec::Raw && self.payload.len() == plain_bytes {
-            Ok(&*self.payload)
-        } else {
-            decoder.decode_plain(self.codec, &self.payload, plain_bytes, memory).map(|()| memory.as_slice())
+        let decoded = match bases {
+            [] => decoder.decode_plain(self.codec, &self.payload, plain_bytes, &mut plain),
+            bases => decoder.decode_into(self.codec, bases, &self.payload, plain_bytes, &mut plain),
         };
-        decoded.map_err(|error| error_of(place, error))
+        decoded.map_err(|error| error_of(place, error))?;
+        Ok(plain)
     }
 
     /// The length of the plain bytes, if it and these bases are within bounds.

@@ -2,6 +2,7 @@
 
 use super::{Address, PlainRegion};
 use crate::parallel::lock;
+use crate::spares::Spares;
 use lru::LruCache;
 use siltstone_store::container::ContainerReader;
 use std::num::NonZeroUsize;
@@ -52,12 +53,10 @@ struct Regions {
     decoded: LruCache<Key, PlainRegion>,
     bytes: usize,
     bytes_max: usize,
-    spare_max: usize,
     /// Sources that had a number so far.
     sources: u64,
-    /// Memory of regions that had to go, for the next ones: so several threads keep no more of it between them.
-    spares: Vec<Vec<u8>>,
-    spare_bytes: usize,
+    /// Memory of regions that had to go: so several threads keep no more of it between them.
+    spares: Spares,
 }
 
 /// The part of a cache that may be memory that waits for a region: one byte in so many.
@@ -84,8 +83,9 @@ impl RegionCache {
     /// Holds at most this many bytes from now on; what is too much goes.
     pub(crate) fn hold_at_most(&self, bytes_max: usize) {
         let mut regions = lock(&self.0);
-        regions.spare_max = bytes_max / SPARE_SHARE;
-        regions.bytes_max = bytes_max - regions.spare_max;
+        let spare_max = bytes_max / SPARE_SHARE;
+        regions.spares.hold_at_most(spare_max);
+        regions.bytes_max = bytes_max - spare_max;
         regions.shrink();
     }
 
@@ -112,7 +112,7 @@ impl RegionsOfSource {
 
     /// Memory to decode a region of this many bytes into.
     pub(super) fn spare(&self, bytes: usize) -> Vec<u8> {
-        lock(&self.cache.0).spare(bytes).unwrap_or_default()
+        lock(&self.cache.0).spares.take(bytes)
     }
 
     pub(super) fn put(&self, address: Address, plain: PlainRegion) {
@@ -130,8 +130,7 @@ impl RegionsOfSource {
 
 impl Default for Regions {
     fn default() -> Self {
-        let (decoded, spares) = (LruCache::unbounded(), Vec::new());
-        Self { decoded, bytes: 0, bytes_max: 0, spare_max: 0, sources: 0, spares, spare_bytes: 0 }
+        Self { decoded: LruCache::unbounded(), bytes: 0, bytes_max: 0, sources: 0, spares: Spares::default() }
     }
 }
 
@@ -147,17 +146,12 @@ impl Regions {
         self.shrink();
     }
 
-    /// Lets go of what is more than the bounds.
+    /// Lets go of what is more than the bound.
     fn shrink(&mut self) {
         while self.bytes > self.bytes_max
             && let Some((_, oldest)) = self.decoded.pop_lru()
         {
             self.let_go(oldest);
-        }
-        while self.spare_bytes > self.spare_max
-            && let Some(spare) = self.spares.pop()
-        {
-            self.spare_bytes -= spare.capacity();
         }
     }
 
@@ -167,20 +161,9 @@ impl Regions {
     }
 
     fn recycle(&mut self, region: PlainRegion) {
-        let fits = |memory: &Vec<u8>| self.spare_bytes + memory.capacity() <= self.spare_max;
-        if let Some(memory) = Arc::into_inner(region).filter(fits) {
-            self.spare_bytes += memory.capacity();
-            self.spares.push(memory);
+        if let Some(memory) = Arc::into_inner(region) {
+            self.spares.give(memory);
         }
-    }
-
-    /// A spare that has room, and not too much, for this many bytes.
-    fn spare(&mut self, bytes: usize) -> Option<Vec<u8>> {
-        let fits = |spare: &Vec<u8>| (bytes..=bytes.saturating_mul(2)).contains(&spare.capacity());
-        let at = self.spares.iter().position(fits)?;
-        let memory = self.spares.swap_remove(at);
-        self.spare_bytes -= memory.capacity();
-        Some(memory)
     }
 }
 
@@ -260,9 +243,9 @@ mod tests {
         let cache = RegionCache::new(1000);
         let part = cache.for_source();
         (0..9).for_each(|region| part.put(address(region), Arc::new(vec![0; 100])));
-        assert_eq!((bytes(&cache), lock(&cache.0).spare_bytes), (800, 100));
+        assert_eq!((bytes(&cache), lock(&cache.0).spares.bytes()), (800, 100));
         cache.hold_at_most(400);
-        assert_eq!((bytes(&cache), lock(&cache.0).spare_bytes), (300, 0));
+        assert_eq!((bytes(&cache), lock(&cache.0).spares.bytes()), (300, 0));
         let is_kept = [5, 6, 8].map(|region| part.get(address(region)).is_some());
         assert_eq!(is_kept, [false, true, true]);
         cache.hold_at_most(1000);
@@ -279,9 +262,9 @@ mod tests {
         part.release(address(0));
         assert!(part.get(address(0)).is_none() && bytes(&cache) == 0);
         cache.recycle(one);
-        assert_eq!(lock(&cache.0).spare_bytes, 0, "another has it");
+        assert_eq!(lock(&cache.0).spares.bytes(), 0, "another has it");
         cache.recycle(other);
-        assert_eq!(lock(&cache.0).spare_bytes, 100);
+        assert_eq!(lock(&cache.0).spares.bytes(), 100);
         assert_eq!(part.spare(100).capacity(), 100);
     }
 

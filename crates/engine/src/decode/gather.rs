@@ -73,7 +73,7 @@ pub(crate) struct Gatherer<'env> {
 /// Receives regions that were asked for, from several threads.
 pub(crate) trait RegionVisitor: Send + Sync {
     /// Sees one region. Its chunks are *not* verified; its bases are, but where single chunks are asked for.
-    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]);
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[&[u8]]);
 }
 
 struct Gathering<'g, T> {
@@ -88,7 +88,7 @@ impl<T: RegionVisitor> DecodeVisitor for Gathering<'_, T> {
         self.decoded_delta(region, chunks, plain, &[]);
     }
 
-    fn decoded_delta(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+    fn decoded_delta(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8], bases: &[&[u8]]) {
         if region.node < self.wanted {
             self.visitor.visit(region.address, chunks, plain, bases);
         }
@@ -119,7 +119,7 @@ struct Choice<'r, T> {
 type Keep<'r, T> = Box<dyn Fn(&[u8]) -> T + Send + Sync + 'r>;
 
 impl<T: Send> RegionVisitor for Choice<'_, T> {
-    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[&[u8]]) {
         let wanted = self.wanted.get(&address).map_or(&[][..], Vec::as_slice);
         let keys = self.source.repository().keys();
         let members = split_region(chunks, plain).filter(|(chunk, _)| wanted.contains(&chunk.number));

@@ -11,12 +11,13 @@
 //! the layout allows; a base that comes first waits by the same mechanism. A cascade is a list of ready regions, not a
 //! recursion: chains may be thousands long. All workers take from that list.
 //!
-//! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget, each base once.
-//! Beyond it bases are compressed where that makes them much smaller, those needed last first. All others, and
-//! compressed ones where even these are too much, go to one temporary file, from which they are read back when the last
-//! base has come. The paper prewrites a delta at its target offset; here a delta is of a region, whose chunks may
-//! belong to many places of many files, and the versions between need none at all: hence a file of its own. Not counted
-//! are the lists of chunks and bases of a waiting delta, 1 to 2 KB each.
+//! **What waits** (encoded deltas, bases of deltas that lack others) is held in memory up to a budget, each base once,
+//! and copied nowhere: where most of a region is bases, they stay in the memory that it was decoded into. Beyond the
+//! budget bases are compressed where that makes them much smaller, those needed last first. All others, and compressed
+//! ones where even these are too much, go to one temporary file, from which they are read back when the last base has
+//! come. The paper prewrites a delta at its target offset; here a delta is of a region, whose chunks may belong to many
+//! places of many files, and the versions between need none at all: hence a file of its own. Not counted are the lists
+//! of chunks and bases of a waiting delta, 1 to 2 KB each.
 //!
 //! **Damage** goes the way of the bytes: what cannot be read, decoded or verified fails, and so do the deltas that need
 //! it, with the same error; everything else goes on. Every node of the plan is told to the visitor exactly once, as
@@ -42,6 +43,7 @@ pub(crate) use plan::Plan;
 use crate::chunks::{Address, ChunkSource};
 use crate::held::{Compressor, HeldBytes};
 use crate::parallel::{Pool, Ticket, lock, lost_worker};
+use crate::spares::Spares;
 /// Bytes that several may need: whoever has a part of them has no copy.
 pub(crate) use bytes::Bytes;
 use plan::Feed;
@@ -50,6 +52,7 @@ use siltstone_store::container::ContainerReader;
 use siltstone_store::region::{ChunkEntry, EncodedRegion, RegionDecoder, split_region};
 use spill::Spill;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -58,6 +61,8 @@ use waiting::{CompleteDelta, Item, Waited, Waiting};
 
 /// Gaps between needed regions up to this are read rather than asked around, unless said otherwise.
 pub(crate) const GAP_BYTES_DEFAULT: u64 = 128 << 10;
+/// Memory that is kept for the next regions, bytes: at most a sixteenth of what may wait, which is less by it.
+const SPARE_BYTES_MAX: u64 = 8 << 20;
 /// How often whoever waits for work asks whether to stop.
 const STOP_POLL: Duration = Duration::from_millis(100);
 
@@ -92,7 +97,7 @@ pub(crate) trait DecodeVisitor: Send + Sync {
     fn decoded(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8]);
 
     /// Takes a decoded delta, with its bases, which are verified if the settings say so.
-    fn decoded_delta(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+    fn decoded_delta(&self, region: PlannedRegion, chunks: &[ChunkEntry], plain: &[u8], bases: &[&[u8]]) {
         let _ = bases;
         self.decoded(region, chunks, plain);
     }
@@ -175,6 +180,7 @@ pub(crate) struct Decoding<'r, S> {
     visitor: S,
     compressor: Compressor,
     spill: Spill,
+    spares: Arc<Mutex<Spares>>,
     shared: Mutex<Shared>,
     changed: Condvar,
 }
@@ -183,8 +189,26 @@ pub(crate) struct Decoding<'r, S> {
 #[derive(Debug, Default)]
 pub(crate) struct Worker {
     decoder: RegionDecoder,
-    /// Memory for the region at work.
-    plain: Vec<u8>,
+    /// Memory for what the region at work hangs on.
+    room: Vec<u8>,
+}
+
+/// The text of a region, whose memory is used again once nobody needs it.
+struct RegionText {
+    text: Vec<u8>,
+    spares: Arc<Mutex<Spares>>,
+}
+
+impl AsRef<[u8]> for RegionText {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+impl Drop for RegionText {
+    fn drop(&mut self) {
+        lock(&self.spares).give(std::mem::take(&mut self.text));
+    }
 }
 
 impl<'r, S: DecodeVisitor> Decoding<'r, S> {
@@ -196,11 +220,13 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         tally: Arc<Tally>,
         visitor: S,
     ) -> Self {
-        let waiting = Waiting::new(&plan, settings.waiting_bytes_max);
+        let spare_bytes = (settings.waiting_bytes_max / 16).min(SPARE_BYTES_MAX);
+        let waiting = Waiting::new(&plan, settings.waiting_bytes_max - spare_bytes);
         let spill = Spill::new(&settings.spill_folder);
         let shared = Mutex::new(Shared { waiting, ready: VecDeque::new(), is_over: false });
+        let spares = Arc::new(Mutex::new(Spares::at_most(usize::try_from(spare_bytes).unwrap_or_default())));
         let (compressor, changed) = (Compressor::default(), Condvar::new());
-        Self { chunks, plan, settings, tally, visitor, compressor, spill, shared, changed }
+        Self { chunks, plan, settings, tally, visitor, compressor, spill, spares, shared, changed }
     }
 
     /// Whoever receives what is decoded.
@@ -318,9 +344,8 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
             }
             Ready::Complete { node } => {
                 let complete = self.lock().waiting.take(node);
-                match complete.ok_or_else(incomplete).and_then(brought_back) {
-                    Ok((encoded, bases)) => self.decode(node, encoded, &bases, worker),
-                    Err(error) => self.fail(node, &Arc::new(error)),
+                if let Err(error) = complete.ok_or_else(incomplete).and_then(|it| self.decode_delta(node, it, worker)) {
+                    self.fail(node, &Arc::new(error));
                 }
             }
         }
@@ -341,13 +366,16 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         let excess = shared.waiting.excess();
         drop(shared);
         for excess in excess {
-            let compressed = match (excess.item, &excess.bytes) {
-                (Item::Base(_), HeldBytes::Plain(bytes)) => self.compressor.compress(bytes),
+            let smaller = match (excess.item, &excess.bytes) {
+                (Item::Base(_), HeldBytes::Plain(bytes)) => {
+                    let copy = || excess.is_of_sparse_text.then(|| HeldBytes::Plain(Bytes::copy_from_slice(bytes)));
+                    self.compressor.compress(bytes).or_else(copy)
+                }
                 // An encoded delta is as small as it gets.
                 (Item::Payload(_), _) | (_, HeldBytes::Compressed { .. }) => None,
             };
-            if let Some(compressed) = compressed {
-                self.lock().waiting.compressed(excess, compressed);
+            if let Some(smaller) = smaller {
+                self.lock().waiting.replace(excess, smaller);
                 continue;
             }
             match self.spill.write(self.chunks.repository(), &excess.bytes) {
@@ -365,28 +393,47 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         }
     }
 
-    fn decode(&self, node: u32, mut encoded: EncodedRegion, bases: &[Bytes], worker: &mut Worker) {
-        let slices: Vec<&[u8]> = bases.iter().map(AsRef::as_ref).collect();
+    /// Decodes a delta, with what it waited for.
+    fn decode_delta(&self, node: u32, complete: CompleteDelta, worker: &mut Worker) -> Result<(), StoreError> {
+        let CompleteDelta { region, payload, bases } = complete;
+        let payload = brought_back(payload)?.bytes()?.into();
+        let bases = bases.into_iter().map(brought_back).collect::<Result<Vec<_>, _>>()?;
+        let mut memory = std::mem::take(&mut worker.room);
+        let room_bytes = bases.iter().map(HeldBytes::room_bytes).sum();
+        if memory.len() < room_bytes {
+            memory.resize(room_bytes, 0);
+        }
+        let mut room = memory.as_mut_slice();
+        let bases = bases.iter().map(|base| base.bytes_in(&mut room)).collect::<Result<Vec<_>, _>>()?;
+        self.decode(node, EncodedRegion { payload, ..region }, &bases, worker);
+        worker.room = memory;
+        Ok(())
+    }
+
+    fn decode(&self, node: u32, mut encoded: EncodedRegion, bases: &[&[u8]], worker: &mut Worker) {
         let address = self.plan.address(node as usize);
         let chunks = std::mem::take(&mut encoded.chunks);
         let (name, part) = (self.chunks.object_name(address.container), format!("region {}", address.region));
-        match encoded.decode_in_place(&mut worker.plain, &mut worker.decoder, &name, &part, &slices) {
-            Ok(plain) => self.deliver(node, &chunks, plain, bases),
+        let memory = lock(&self.spares).take(usize::try_from(encoded.plain_bytes).unwrap_or(usize::MAX));
+        match encoded.decode_into(memory, &mut worker.decoder, &name, &part, bases) {
+            Ok(text) => self.deliver(node, &chunks, text, bases),
             Err(error) => self.fail(node, &Arc::new(error)),
         }
     }
 
     /// Gives a decoded region to the visitor and its chunks to whom they are bases of.
-    fn deliver(&self, node: u32, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+    fn deliver(&self, node: u32, chunks: &[ChunkEntry], text: Vec<u8>, bases: &[&[u8]]) {
         self.tally.regions_decoded.fetch_add(1, Ordering::Relaxed);
         match bases {
-            [] => self.visitor.decoded(self.planned(node), chunks, plain),
-            bases => self.visitor.decoded_delta(self.planned(node), chunks, plain, bases),
+            [] => self.visitor.decoded(self.planned(node), chunks, &text),
+            bases => self.visitor.decoded_delta(self.planned(node), chunks, &text, bases),
         }
-        let mut good: Vec<(&[Feed], Bytes)> = Vec::new();
+        let mut good: Vec<(&[Feed], Range<usize>)> = Vec::new();
         let mut failing: Vec<(u32, Arc<StoreError>)> = Vec::new();
-        let feeds = self.plan.feeds(node);
-        for (chunk, bytes) in split_region(chunks, plain) {
+        let (feeds, mut end) = (self.plan.feeds(node), 0);
+        for (chunk, bytes) in split_region(chunks, &text) {
+            let place = end..end + bytes.len();
+            end = place.end;
             let from = feeds.partition_point(|feed| feed.number < chunk.number);
             let of_this = &feeds[from..feeds.partition_point(|feed| feed.number <= chunk.number)];
             if of_this.is_empty() {
@@ -395,7 +442,7 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
             let is_genuine =
                 || self.chunks.repository().keys().fingerprint_of(chunk.number, bytes) == chunk.fingerprint;
             if !self.settings.verifies_bases || is_genuine() {
-                good.push((of_this, Bytes::copy_from_slice(bytes)));
+                good.push((of_this, place));
             } else {
                 let address = self.plan.address(node as usize);
                 let part = format!("region {}, chunk {}", address.region, chunk.number);
@@ -405,11 +452,10 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
                 failing.extend(of_this.iter().map(|feed| (feed.to, error.clone())));
             }
         }
+        let (good, text) = self.held(node, text, good);
         let mut shared = self.lock();
         let mut complete = Vec::new();
-        for (feeds, bytes) in good {
-            shared.waiting.add_base(bytes, feeds, &mut complete);
-        }
+        shared.waiting.add_bases(good, text, &mut complete);
         for node in complete {
             shared.ready.push_front(Ready::Complete { node });
         }
@@ -419,6 +465,26 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         for (failing, error) in failing {
             self.fail_from(node, failing, &error);
         }
+    }
+
+    /// Bases at these places of a node's text, for as long as they are needed. Where they are most of it, they lie in its
+    /// memory, which is told too; else they are copied.
+    fn held<'f>(
+        &self,
+        node: u32,
+        text: Vec<u8>,
+        bases: Vec<(&'f [Feed], Range<usize>)>,
+    ) -> (Vec<(&'f [Feed], Bytes)>, Option<(u32, u64)>) {
+        let base_bytes: usize = bases.iter().map(|(_, place)| place.len()).sum();
+        let memory_bytes = text.capacity();
+        let text = RegionText { text, spares: self.spares.clone() };
+        if 2 * base_bytes < memory_bytes {
+            let copy = |place: Range<usize>| Bytes::copy_from_slice(&text.text[place]);
+            return (bases.into_iter().map(|(feeds, place)| (feeds, copy(place))).collect(), None);
+        }
+        let text = Bytes::from_owner(text);
+        let bases = bases.into_iter().map(|(feeds, place)| (feeds, text.slice(place)));
+        (bases.collect(), Some((node, memory_bytes as u64)))
     }
 
     /// A node cannot be read, which is told too if it has failed already.
@@ -457,17 +523,10 @@ fn incomplete() -> StoreError {
     StoreError::Refused { what: "a region delta".to_owned(), reason }
 }
 
-/// All of a complete delta, in memory.
-fn brought_back(complete: CompleteDelta) -> Result<(EncodedRegion, Vec<Bytes>), StoreError> {
-    let CompleteDelta { region, payload, bases } = complete;
-    let payload = match payload {
-        Waited::Memory(bytes) => bytes.bytes()?,
-        Waited::Spilled(spilled) => spilled.read()?,
-    };
-    let bases = bases.into_iter().map(|base| match base {
-        Waited::Memory(bytes) => bytes.bytes(),
-        Waited::Spilled(spilled) => spilled.read(),
-    });
-    let bases = bases.collect::<Result<_, StoreError>>()?;
-    Ok((EncodedRegion { payload: payload.into(), ..region }, bases))
+/// Bytes that waited, in memory.
+fn brought_back(waited: Waited) -> Result<HeldBytes, StoreError> {
+    match waited {
+        Waited::Memory(bytes) => Ok(bytes),
+        Waited::Spilled(spilled) => spilled.read().map(HeldBytes::Plain),
+    }
 }

@@ -141,30 +141,27 @@ impl Plan {
         self.nodes[node].address
     }
 
-    /// Returns about when each node has all that it needs: places in the order in which regions come where some wait.
-    pub(super) fn completions(&self) -> Vec<u32> {
-        let mut completions = vec![0; self.nodes.len()];
-        let mut place = 0;
-        for visit in &self.visits {
-            for node in visit.nodes.iter().rev() {
-                completions[*node as usize] = place;
-                place += 1;
+    /// Returns about when each node is decoded: its place in the order in which one worker does it, by which regions
+    /// come backwards, and what is complete goes before what comes next.
+    pub(super) fn turns(&self) -> Vec<u32> {
+        let mut turns = vec![u32::MAX; self.nodes.len()];
+        let mut missing: Vec<u32> = self.nodes.iter().map(|node| node.bases + 1).collect();
+        let (mut complete, mut turn) = (Vec::new(), 0);
+        let mut bring = |node: u32, complete: &mut Vec<u32>| {
+            missing[node as usize] -= 1;
+            if missing[node as usize] == 0 {
+                complete.push(node);
+            }
+        };
+        for node in self.visits.iter().flat_map(|visit| visit.nodes.iter().rev()) {
+            bring(*node, &mut complete);
+            while let Some(node) = complete.pop() {
+                turns[node as usize] = turn;
+                turn += 1;
+                self.feeds(node).iter().for_each(|feed| bring(feed.to, &mut complete));
             }
         }
-        let mut missing: Vec<u32> = self.nodes.iter().map(|node| node.bases).collect();
-        let mut complete: Vec<u32> =
-            (0..).zip(&missing).filter_map(|(node, bases)| (*bases == 0).then_some(node)).collect();
-        while let Some(node) = complete.pop() {
-            for feed in self.feeds(node) {
-                let to = feed.to as usize;
-                completions[to] = completions[to].max(completions[node as usize]);
-                missing[to] -= 1;
-                if missing[to] == 0 {
-                    complete.push(feed.to);
-                }
-            }
-        }
-        completions
+        turns
     }
 
     /// Whom a node feeds, by ascending number.

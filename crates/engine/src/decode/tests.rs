@@ -121,6 +121,41 @@ fn bases_that_become_much_smaller_are_compressed_and_the_others_written() {
 }
 
 #[test]
+fn what_is_left_of_a_text_that_is_mostly_used_is_copied_and_the_rest_of_its_memory_given_up() {
+    // Chunks 0 to 9 lie in the first text, and so on; the last text has one chunk.
+    let mut bench = Bench::new((0..60).map(|number| (number, noise(number, 1000))));
+    let mut regions = vec![bench.region(&[50], &[])];
+    regions.extend((0..5).map(|text| bench.region(&(10 * text..10 * text + 10).collect::<Vec<_>>(), &[])));
+    // Nine chunks of each are needed as soon as it comes, the tenth once all have come.
+    regions.extend((0..5).map(|text| bench.region(&[51 + text], &(10 * text..10 * text + 9).collect::<Vec<_>>())));
+    regions.push(bench.region(&[56], &[9, 19, 29, 39, 49, 50]));
+    bench.container(&regions);
+    for (budget, is_prewritten) in [(20_000, false), (4000, true)] {
+        let outcome = decode(&bench, &[address(0, 11), address(0, 6), address(0, 10)], settings(budget), 0);
+        assert_eq!(
+            [0, 1, 2].map(|at| outcome.decoded[&at].as_slice()),
+            [56, 51, 55].map(|at| &bench.contents[&at][..])
+        );
+        let prewritten = outcome.tally.bytes_prewritten.load(Ordering::Relaxed);
+        assert_eq!(prewritten > 0, is_prewritten, "{prewritten} bytes, with a budget of {budget}");
+    }
+}
+
+#[test]
+fn what_is_needed_last_is_written_first() {
+    let lengths = [(0, 3000), (1, 3000), (2, 5000), (3, 4000), (4, 100), (5, 100)];
+    let mut bench = Bench::new(lengths.map(|(number, length)| (number, noise(number, length))));
+    let mut regions: Vec<_> = (0..4).map(|number| bench.region(&[number], &[])).collect();
+    // They come from the last to the first: 3 waits for 0, and 2 for 1.
+    regions.extend([bench.region(&[4], &[0, 3]), bench.region(&[5], &[1, 2])]);
+    bench.container(&regions);
+    let outcome = decode(&bench, &[address(0, 4), address(0, 5)], settings(9600), 0);
+    assert_eq!([0, 1].map(|at| outcome.decoded[&at].as_slice()), [4, 5].map(|at| &bench.contents[&at][..]));
+    let prewritten = outcome.tally.bytes_prewritten.load(Ordering::Relaxed);
+    assert!((4000..4100).contains(&prewritten), "{prewritten}");
+}
+
+#[test]
 fn without_room_for_the_temporary_file_memory_is_used_and_all_is_decoded() {
     let bench = Bench::chain(40, 5, true);
     let settings = DecodeSettings { spill_folder: "/nowhere/at/all".into(), ..settings(0) };

@@ -1,7 +1,9 @@
 //! Keeping what waits for others: region deltas for their bases, bases for the deltas that need them, within a budget.
 //!
-//! A base is held once, however many deltas wait for it. Beyond the budget bases are compressed, and what gains
-//! nothing by that goes to the temporary file; of both what is needed last comes first, as far as the plan can tell.
+//! A base is held once, however many deltas wait for it. Bases lie in the text of their region, in the memory that it
+//! was decoded into, which is held, and counted, as long as one of them waits. Beyond the budget bases are compressed,
+//! and what gains nothing by that goes to the temporary file; of both what is needed last comes first, as far as the
+//! plan can tell, but before all others the few that are left of a text.
 
 use super::Bytes;
 use super::plan::{Feed, Plan};
@@ -9,6 +11,7 @@ use super::spill::Spilled;
 use crate::held::HeldBytes;
 use siltstone_store::ChunkNumber;
 use siltstone_store::region::EncodedRegion;
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
@@ -23,7 +26,8 @@ pub(super) enum Waited {
 #[derive(Debug)]
 struct Holding {
     bytes: Waited,
-    /// Bytes that they are counted as: 0 once they are to be compressed, or to go to the temporary file.
+    /// Bytes that they are counted as: 0 where a text is counted for them, and once they are to be compressed, or to go
+    /// to the temporary file.
     memory_bytes: u64,
 }
 
@@ -33,6 +37,29 @@ struct Base {
     holding: Holding,
     /// Region deltas that wait for it.
     users: u32,
+    /// The node in whose text it lies, and how many bytes of that it is.
+    text: Option<(u32, u64)>,
+}
+
+/// A base that was put into slots of region deltas.
+struct Fed {
+    number: ChunkNumber,
+    /// How many of them there are, and when the first is decoded.
+    users: u32,
+    needed_at: u32,
+    /// True if one of them lacks others: those that are complete are decoded at once.
+    waits: bool,
+}
+
+/// Memory of a decoded region in which bases lie.
+#[derive(Debug)]
+struct Text {
+    /// Bytes that it is counted as: 0 once its bases are to be compressed, or to go to the temporary file.
+    memory_bytes: u64,
+    /// Bytes of the bases that still lie in it.
+    held_bytes: u64,
+    /// Bases, and when each is needed, the first one last. That one still lies in it; others may not.
+    bases: Vec<(u32, ChunkNumber)>,
 }
 
 /// A region delta of which something has come.
@@ -58,13 +85,13 @@ pub(super) struct CompleteDelta {
 struct Held {
     /// How much is to come: its bases and itself.
     missing: u32,
-    /// When it is complete, about: a place in the order of the plan's regions.
-    complete_at: u32,
+    /// When it is decoded, about: its place in the order.
+    turn: u32,
     is_done: bool,
     delta: Option<Delta>,
 }
 
-/// Which bytes. Of those needed at the same time the last of them go first: bases, which make more room.
+/// Which bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Item {
     /// The payload of a region delta.
@@ -72,11 +99,21 @@ pub(super) enum Item {
     Base(ChunkNumber),
 }
 
+/// Memory that may be had. Of what is needed at the same time the last go first: texts, which make more room.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Victim {
+    Item(Item),
+    /// A node's text, with all bases that lie in it.
+    Text(u32),
+}
+
 /// Bytes that are to be compressed, or to go to the temporary file.
 #[derive(Debug)]
 pub(super) struct Excess {
     pub(super) item: Item,
     pub(super) bytes: HeldBytes,
+    /// True if they keep a text in memory of which little is needed: a copy of them takes less.
+    pub(super) is_of_sparse_text: bool,
     /// When they are needed first.
     needed_at: u32,
 }
@@ -86,9 +123,13 @@ pub(super) struct Excess {
 pub(super) struct Waiting {
     held: Vec<Held>,
     bases: HashMap<ChunkNumber, Base>,
-    /// Items held in memory as they are, by when they are needed first; also some that are held no longer.
-    latest: BinaryHeap<(u32, Item)>,
-    /// Those held compressed.
+    /// Texts in which bases lie, by their nodes.
+    texts: HashMap<u32, Text>,
+    /// Those of which less than half is bases that still wait; also some that are held no longer.
+    sparse: Vec<u32>,
+    /// What is held in memory as it is, by when it is needed first; also some that is held no longer.
+    latest: BinaryHeap<(u32, Victim)>,
+    /// Items held compressed.
     latest_compressed: BinaryHeap<(u32, Item)>,
     memory_bytes: u64,
     memory_bytes_max: u64,
@@ -98,17 +139,26 @@ pub(super) struct Waiting {
     pub(super) left: usize,
 }
 
+impl Text {
+    /// Tells whether less than half of it is bases that still wait.
+    fn is_sparse(&self) -> bool {
+        2 * self.held_bytes < self.memory_bytes
+    }
+}
+
 impl Waiting {
     pub(super) fn new(plan: &Plan, memory_bytes_max: u64) -> Self {
-        let held = plan.nodes.iter().zip(plan.completions()).map(|(node, complete_at)| Held {
+        let held = plan.nodes.iter().zip(plan.turns()).map(|(node, turn)| Held {
             missing: node.bases + 1,
-            complete_at,
+            turn,
             is_done: false,
             delta: None,
         });
         Self {
             held: held.collect(),
             bases: HashMap::new(),
+            texts: HashMap::new(),
+            sparse: Vec::new(),
             latest: BinaryHeap::new(),
             latest_compressed: BinaryHeap::new(),
             memory_bytes: 0,
@@ -154,14 +204,48 @@ impl Waiting {
         held.missing -= 1;
         self.memory_bytes += memory_bytes;
         if held.missing > 0 {
-            self.latest.push((held.complete_at, Item::Payload(node)));
+            self.latest.push((held.turn, Victim::Item(Item::Payload(node))));
         }
         held.missing == 0
     }
 
-    /// A base has come, for these slots of region deltas. Those that are complete now are added to the list.
-    pub(super) fn add_base(&mut self, base: Bytes, feeds: &[Feed], complete: &mut Vec<u32>) {
-        let (mut users, mut needed_at) = (0, u32::MAX);
+    /// Bases have come, each for these slots of region deltas. If they lie in the text of a node, its memory is counted.
+    /// Those that are complete now are added to the list.
+    pub(super) fn add_bases(
+        &mut self,
+        bases: Vec<(&[Feed], Bytes)>,
+        text: Option<(u32, u64)>,
+        complete: &mut Vec<u32>,
+    ) {
+        let (mut held_bytes, mut members, mut any_waits) = (0, Vec::new(), false);
+        for (feeds, bytes) in bases {
+            let Some(Fed { number, users, needed_at, waits }) = self.feed(feeds, complete) else { continue };
+            let base_bytes = bytes.len() as u64;
+            let memory_bytes = if text.is_some() { 0 } else { base_bytes };
+            let holding = Holding { bytes: Waited::Memory(HeldBytes::Plain(bytes)), memory_bytes };
+            let place = text.map(|(node, _)| (node, base_bytes));
+            self.bases.insert(number, Base { holding, users, text: place });
+            self.memory_bytes += memory_bytes;
+            held_bytes += base_bytes;
+            any_waits |= waits;
+            if text.is_some() {
+                members.push((needed_at, number));
+            } else if waits {
+                self.latest.push((needed_at, Victim::Item(Item::Base(number))));
+            }
+        }
+        let Some((node, memory_bytes)) = text.filter(|_| held_bytes > 0) else { return };
+        members.sort_unstable_by_key(|base| Reverse(*base));
+        if let Some((needed_at, _)) = members.last().filter(|_| any_waits) {
+            self.latest.push((*needed_at, Victim::Text(node)));
+        }
+        self.texts.insert(node, Text { memory_bytes, held_bytes, bases: members });
+        self.memory_bytes += memory_bytes;
+    }
+
+    /// Puts a base into these slots; `None` if nobody waits for it any longer.
+    fn feed(&mut self, feeds: &[Feed], complete: &mut Vec<u32>) -> Option<Fed> {
+        let mut fed = Fed { number: feeds.first()?.number, users: 0, needed_at: u32::MAX, waits: false };
         for Feed { number, to, slot, .. } in feeds {
             let held = &mut self.held[*to as usize];
             if held.is_done {
@@ -173,22 +257,15 @@ impl Waiting {
             }
             delta.bases[slot] = Some(*number);
             held.missing -= 1;
-            users += 1;
+            fed.users += 1;
+            fed.needed_at = fed.needed_at.min(held.turn);
             if held.missing == 0 {
                 complete.push(*to);
             } else {
-                needed_at = needed_at.min(held.complete_at);
+                fed.waits = true;
             }
         }
-        let Some(Feed { number, .. }) = feeds.first().filter(|_| users > 0) else { return };
-        let memory_bytes = base.len() as u64;
-        let holding = Holding { bytes: Waited::Memory(HeldBytes::Plain(base)), memory_bytes };
-        self.bases.insert(*number, Base { holding, users });
-        self.memory_bytes += memory_bytes;
-        // If all that need it are complete, they are decoded at once.
-        if needed_at < u32::MAX {
-            self.latest.push((needed_at, Item::Base(*number)));
-        }
+        (fed.users > 0).then_some(fed)
     }
 
     /// Takes a region delta that is complete; `None` if it was taken before.
@@ -213,33 +290,103 @@ impl Waiting {
         }
         let base = self.bases.remove(&number)?;
         self.memory_bytes -= base.holding.memory_bytes;
+        self.leave_text(base.text);
         Some(base.holding.bytes)
     }
 
+    /// Bytes of a base no longer lie in the text of a node.
+    fn leave_text(&mut self, place: Option<(u32, u64)>) {
+        let Some((node, base_bytes)) = place else { return };
+        let Some(text) = self.texts.get_mut(&node) else { return };
+        let was_sparse = text.is_sparse();
+        text.held_bytes -= base_bytes;
+        if text.held_bytes == 0 {
+            self.memory_bytes -= text.memory_bytes;
+            self.texts.remove(&node);
+        } else if text.is_sparse() {
+            if !was_sparse {
+                self.sparse.push(node);
+            }
+        } else {
+            let before = text.bases.len();
+            let lies_here = |number| self.bases.get(&number).is_some_and(|base| base.text.is_some());
+            while text.bases.pop_if(|(_, number)| !lies_here(*number)).is_some() {}
+            if let Some((needed_at, _)) = text.bases.last().filter(|_| text.bases.len() < before) {
+                self.latest.push((*needed_at, Victim::Text(node)));
+            }
+        }
+    }
+
     /// Chooses what is to be compressed, or to go to the temporary file, so that the rest is within the budget: what is
-    /// needed last first, compressed bytes once there are no others. It is counted no longer.
+    /// left of texts that are mostly used, what is needed last, and compressed bytes once there are no others. It is
+    /// counted no longer.
     pub(super) fn excess(&mut self) -> Vec<Excess> {
         let mut chosen = Vec::new();
         while self.memory_bytes > self.memory_bytes_max && !self.is_spill_broken {
-            let Some((needed_at, item)) = self.latest.pop().or_else(|| self.latest_compressed.pop()) else { break };
-            let Some(holding) = self.holding(item) else { continue };
-            let Waited::Memory(bytes) = &holding.bytes else { continue };
-            chosen.push(Excess { item, bytes: bytes.clone(), needed_at });
-            let counted = std::mem::take(&mut holding.memory_bytes);
-            self.memory_bytes -= counted;
+            if let Some(node) = self.sparse.pop() {
+                self.choose_text(node, &mut chosen);
+            } else if let Some((needed_at, victim)) = self.latest.pop() {
+                match victim {
+                    Victim::Item(item) => self.choose(item, needed_at, &mut chosen),
+                    Victim::Text(node) if self.is_needed_at(node, needed_at) => self.choose_text(node, &mut chosen),
+                    Victim::Text(_) => {}
+                }
+            } else if let Some((needed_at, item)) = self.latest_compressed.pop() {
+                self.choose(item, needed_at, &mut chosen);
+            } else {
+                break;
+            }
         }
         chosen
     }
 
-    /// Notes that bytes are compressed now.
-    pub(super) fn compressed(&mut self, Excess { item, needed_at, .. }: Excess, compressed: HeldBytes) {
-        let memory_bytes = compressed.memory_bytes();
-        // Whoever waited for them may have taken them meanwhile.
-        if let Some(holding) = self.holding(item) {
-            *holding = Holding { bytes: Waited::Memory(compressed), memory_bytes };
-            self.memory_bytes += memory_bytes;
-            self.latest_compressed.push((needed_at, item));
+    fn choose(&mut self, item: Item, needed_at: u32, chosen: &mut Vec<Excess>) {
+        let Some(holding) = self.holding(item) else { return };
+        let Waited::Memory(bytes) = &holding.bytes else { return };
+        chosen.push(Excess { item, bytes: bytes.clone(), is_of_sparse_text: false, needed_at });
+        let counted = std::mem::take(&mut holding.memory_bytes);
+        self.memory_bytes -= counted;
+    }
+
+    /// Tells whether the text of a node is needed then, not later.
+    fn is_needed_at(&self, node: u32, at: u32) -> bool {
+        let first = self.texts.get(&node).and_then(|text| text.bases.last());
+        first.is_some_and(|(needed_at, _)| *needed_at == at)
+    }
+
+    /// Chooses all bases that lie in the text of a node.
+    fn choose_text(&mut self, node: u32, chosen: &mut Vec<Excess>) {
+        let Some(text) = self.texts.get_mut(&node).filter(|text| text.memory_bytes > 0) else { return };
+        let is_of_sparse_text = text.is_sparse();
+        self.memory_bytes -= std::mem::take(&mut text.memory_bytes);
+        for (needed_at, number) in std::mem::take(&mut text.bases) {
+            let base = self.bases.get(&number).filter(|base| base.text.is_some());
+            if let Some(Waited::Memory(bytes)) = base.map(|base| &base.holding.bytes) {
+                chosen.push(Excess { item: Item::Base(number), bytes: bytes.clone(), is_of_sparse_text, needed_at });
+            }
         }
+    }
+
+    /// Notes that bytes are held otherwise now: compressed, or a copy of them.
+    pub(super) fn replace(&mut self, Excess { item, needed_at, .. }: Excess, bytes: HeldBytes) {
+        let is_compressed = matches!(bytes, HeldBytes::Compressed { .. });
+        let memory_bytes = bytes.memory_bytes();
+        // Whoever waited for them may have taken them meanwhile.
+        let Some(holding) = self.holding(item) else { return };
+        *holding = Holding { bytes: Waited::Memory(bytes), memory_bytes };
+        self.memory_bytes += memory_bytes;
+        self.take_out_of_text(item);
+        if is_compressed {
+            self.latest_compressed.push((needed_at, item));
+        } else {
+            self.latest.push((needed_at, Victim::Item(item)));
+        }
+    }
+
+    fn take_out_of_text(&mut self, item: Item) {
+        let Item::Base(number) = item else { return };
+        let place = self.bases.get_mut(&number).and_then(|base| base.text.take());
+        self.leave_text(place);
     }
 
     /// Notes that something lies in the temporary file now.
@@ -247,6 +394,7 @@ impl Waiting {
         // Whoever waited for it may have taken it meanwhile.
         if let Some(holding) = self.holding(item) {
             holding.bytes = Waited::Spilled(Arc::new(bytes));
+            self.take_out_of_text(item);
         }
     }
 

@@ -8,14 +8,16 @@ use super::{Codec, REGION_BYTES_MAX, RegionError, concatenate, grow, length, win
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Decodes regions, one after another, reusing its memory: as much as the longest delta had with its bases. Nothing is
-/// allocated before the first.
+/// Decodes regions, one after another, reusing its memory: as much as a delta's bases had at most, and its text where
+/// the decoder keeps that. Nothing is allocated before the first.
 #[derive(Default)]
 pub struct RegionDecoder {
     plain: Option<Decompressor>,
     prefixed: Option<Decompressor>,
-    /// Prefix and text of the delta at work.
-    whole: Vec<u8>,
+    /// Prefix of the delta at work: its bases, one after another.
+    prefix: Vec<u8>,
+    /// Text of the delta decoded last.
+    text: Vec<u8>,
 }
 
 impl RegionDecoder {
@@ -43,17 +45,29 @@ impl RegionDecoder {
         }
         match codec {
             Codec::Zstd => decompress_into(ready(&mut self.plain, Decompressor::plain)?, payload, text_bytes, text),
-            Codec::Raw if payload.len() == text_bytes => {
-                text.clear();
-                text.extend_from_slice(payload);
-                Ok(())
-            }
-            Codec::Raw => Err(RegionError::WrongLength { expected: text_bytes, found: payload.len() }),
+            Codec::Raw => copy(payload, text_bytes, text),
         }
     }
 
-    /// Decodes a region delta with the bytes of its bases, and returns its text: its members, one after another,
-    /// `text_bytes` in all.
+    /// Decodes a region delta with the bytes of its bases, and returns its text, which the decoder keeps until the next.
+    ///
+    /// # Errors
+    /// Those of [`decode_into`](Self::decode_into).
+    pub fn decode(
+        &mut self,
+        codec: Codec,
+        bases: &[&[u8]],
+        payload: &[u8],
+        text_bytes: usize,
+    ) -> Result<&[u8], RegionError> {
+        let mut text = core::mem::take(&mut self.text);
+        let decoded = self.decode_into(codec, bases, payload, text_bytes, &mut text);
+        self.text = text;
+        decoded.map(|()| self.text.as_slice())
+    }
+
+    /// Decodes a region delta with the bytes of its bases into `text`, whose content is replaced by its members, one
+    /// after another, `text_bytes` in all.
     ///
     /// A payload that lies about its text cannot make it write more than `text_bytes`, or allocate more than these and
     /// the bases' bytes. A damaged payload, or other bases than it was encoded with, can give a wrong text: who stores
@@ -63,36 +77,35 @@ impl RegionDecoder {
     /// [`RegionError::TooLong`] if bases and text have more than [`REGION_BYTES_MAX`] together;
     /// [`RegionError::BadFrame`] and [`RegionError::WrongLength`] if the payload is not one of such a text;
     /// [`RegionError::Failed`] if memory runs out.
-    pub fn decode(
+    pub fn decode_into(
         &mut self,
         codec: Codec,
         bases: &[&[u8]],
         payload: &[u8],
         text_bytes: usize,
-    ) -> Result<&[u8], RegionError> {
+        text: &mut Vec<u8>,
+    ) -> Result<(), RegionError> {
         let prefix_bytes = length(bases);
         let bytes = prefix_bytes.saturating_add(text_bytes);
         if bytes > REGION_BYTES_MAX {
             return Err(RegionError::TooLong { bytes });
         }
-        grow(&mut self.whole, bytes);
-        let whole = self.whole.get_mut(..bytes).unwrap_or_default();
-        let found = match codec {
-            Codec::Raw => copy(payload, whole.get_mut(prefix_bytes..).unwrap_or_default()),
-            Codec::Zstd => {
-                let bad = |reason| RegionError::BadFrame { reason };
-                if window_bytes(payload).map_err(bad)? > 1 << window_log(bytes) {
-                    return Err(bad("its window is larger than bases and text"));
-                }
-                concatenate(whole, bases);
-                let decompressor = ready(&mut self.prefixed, Decompressor::prefixed)?;
-                decompressor.decompress(whole, prefix_bytes, payload).map_err(bad)?
-            }
-        };
-        if found != text_bytes {
-            return Err(RegionError::WrongLength { expected: text_bytes, found });
+        if codec == Codec::Raw {
+            return copy(payload, text_bytes, text);
         }
-        Ok(self.whole.get(prefix_bytes..bytes).unwrap_or_default())
+        let bad = |reason| RegionError::BadFrame { reason };
+        if window_bytes(payload).map_err(bad)? > 1 << window_log(bytes) {
+            return Err(bad("its window is larger than bases and text"));
+        }
+        grow(&mut self.prefix, prefix_bytes);
+        let prefix = self.prefix.get_mut(..prefix_bytes).unwrap_or_default();
+        concatenate(prefix, bases);
+        let decompressor = ready(&mut self.prefixed, Decompressor::prefixed)?;
+        decompressor.decompress(prefix, payload, text_bytes, text).map_err(bad)?;
+        if text.len() != text_bytes {
+            return Err(RegionError::WrongLength { expected: text_bytes, found: text.len() });
+        }
+        Ok(())
     }
 }
 
@@ -113,10 +126,12 @@ pub(super) fn ready(
     }
 }
 
-/// Copies the payload over the text if they are equally long, and returns the bytes that the payload has.
-fn copy(payload: &[u8], text: &mut [u8]) -> usize {
-    if payload.len() == text.len() {
-        text.copy_from_slice(payload);
+/// Replaces the text by a payload that is one of so many bytes as it stands.
+fn copy(payload: &[u8], text_bytes: usize, text: &mut Vec<u8>) -> Result<(), RegionError> {
+    if payload.len() != text_bytes {
+        return Err(RegionError::WrongLength { expected: text_bytes, found: payload.len() });
     }
-    payload.len()
+    text.clear();
+    text.extend_from_slice(payload);
+    Ok(())
 }

@@ -237,13 +237,13 @@ unsafe impl Send for Decompressor {}
 unsafe impl Sync for Decompressor {}
 
 impl Decompressor {
-    /// A decompressor for [`decompress_plain`](Self::decompress_plain).
+    /// A decompressor of plain frames.
     pub(super) fn plain() -> Result<Self, Complaint> {
         // SAFETY: no conditions; null is given where memory ran out.
         NonNull::new(unsafe { zstd_sys::ZSTD_createDCtx() }).map(Self).ok_or(NO_MEMORY)
     }
 
-    /// A decompressor for [`decompress`](Self::decompress).
+    /// A decompressor of deltas' frames.
     pub(super) fn prefixed() -> Result<Self, Complaint> {
         let decompressor = Self::plain()?;
         // SAFETY: the context lives; unknown values give an error.
@@ -257,19 +257,25 @@ impl Decompressor {
         check(code).map(|_| decompressor)
     }
 
-    /// Decompresses a plain frame of at most `text_bytes` into `text`, whose content is replaced.
-    pub(super) fn decompress_plain(
+    /// Decompresses a frame of at most `text_bytes` into `text`, whose content is replaced, with these bytes as prefix.
+    pub(super) fn decompress(
         &mut self,
+        prefix: &[u8],
         payload: &[u8],
         text_bytes: usize,
         text: &mut Vec<u8>,
     ) -> Result<(), Complaint> {
         text.clear();
         text.reserve_exact(text_bytes);
+        let context = self.0.as_ptr();
+        if !prefix.is_empty() {
+            // SAFETY: the context lives, and the prefix is readable; only the frame below refers to it.
+            check(unsafe { zstd_sys::ZSTD_DCtx_refPrefix(context, prefix.as_ptr().cast(), prefix.len()) })?;
+        }
         // SAFETY: the context lives, the payload is readable and the text writable for the lengths given.
         let code = unsafe {
             zstd_sys::ZSTD_decompressDCtx(
-                self.0.as_ptr(),
+                context,
                 text.as_mut_ptr().cast(),
                 text_bytes,
                 payload.as_ptr().cast(),
@@ -280,35 +286,6 @@ impl Decompressor {
         // SAFETY: so many bytes were written.
         unsafe { text.set_len(bytes) };
         Ok(())
-    }
-
-    /// Decompresses `payload` over `whole[prefix_bytes..]`, with what lies before as prefix; gives how many bytes it
-    /// is.
-    pub(super) fn decompress(
-        &mut self,
-        whole: &mut [u8],
-        prefix_bytes: usize,
-        payload: &[u8],
-    ) -> Result<usize, Complaint> {
-        let (prefix, text) = whole.split_at_mut(prefix_bytes);
-        // SAFETY: the context lives, prefix and payload are readable and the text writable for the lengths given, none
-        // of them overlaps another; the prefix is referred to by the next frames of this call only.
-        let code = unsafe {
-            let context = self.0.as_ptr();
-            let code = zstd_sys::ZSTD_DCtx_refPrefix(context, prefix.as_ptr().cast(), prefix.len());
-            if zstd_sys::ZSTD_isError(code) == 0 {
-                zstd_sys::ZSTD_decompressDCtx(
-                    context,
-                    text.as_mut_ptr().cast(),
-                    text.len(),
-                    payload.as_ptr().cast(),
-                    payload.len(),
-                )
-            } else {
-                code
-            }
-        };
-        check(code)
     }
 }
 

@@ -141,7 +141,7 @@ pub(super) fn decompress_into(
             return wrong(stated);
         }
     }
-    decompressor.decompress_plain(frame, text_bytes, text).map_err(bad)?;
+    decompressor.decompress(&[], frame, text_bytes, text).map_err(bad)?;
     if text.len() == text_bytes { Ok(()) } else { wrong(text.len()) }
 }
 

@@ -6,7 +6,7 @@
 use crate::backup::sketch_file::{SketchDraft, SketchRecord, SketchRecords, SketchesIdentity};
 use crate::bases::{depth_of, level_of, raise};
 use crate::chunks::{Address, ChunkSource};
-use crate::decode::{Bytes, Gatherer, RegionVisitor};
+use crate::decode::{Gatherer, RegionVisitor};
 use crate::delta::{ForwardPolicy, SimilarIndex, sketcher};
 use crate::observer::Notice;
 use crate::parallel::lock;
@@ -59,7 +59,7 @@ struct Rebuilding<'k> {
 }
 
 impl RegionVisitor for Reading<'_> {
-    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[Bytes]) {
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], _: &[&[u8]]) {
         let mut noted = lock(&self.noted);
         let Some(noted) = noted.as_mut() else { return };
         let bases_of = |address| bases_of(&self.origin.chunks, address);

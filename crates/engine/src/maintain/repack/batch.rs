@@ -99,7 +99,7 @@ impl BatchVisitor<'_> {
         address: Address,
         chunks: &[ChunkEntry],
         plain: &[u8],
-        bases: &[Bytes],
+        bases: &[&[u8]],
     ) -> Result<MovedChunks, StoreError> {
         let reader = self.chunks.reader(address.container)?;
         reader.verify_region(self.chunks.repository().keys(), address.region, plain)?;
@@ -111,7 +111,8 @@ impl BatchVisitor<'_> {
                 moved.filter_map(|((chunk, bytes), class)| Some(((*class)?, chunk, Bytes::copy_from_slice(bytes))));
             return Ok(MovedChunks::Plain(moved.collect()));
         }
-        let bases: Vec<_> = numbers.iter().zip(bases).map(|(number, bytes)| Base { number: *number, bytes }).collect();
+        let bases: Vec<_> =
+            numbers.iter().zip(bases).map(|(number, bytes)| Base { number: *number, bytes: *bytes }).collect();
         let mut by_class: BTreeMap<Class, (Vec<ChunkEntry>, Vec<&[u8]>)> = BTreeMap::new();
         for ((chunk, bytes), class) in split_region(chunks, plain).zip(classes) {
             let Some(class) = class else { continue };
@@ -136,7 +137,7 @@ impl BatchVisitor<'_> {
 }
 
 impl RegionVisitor for BatchVisitor<'_> {
-    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[Bytes]) {
+    fn visit(&self, address: Address, chunks: &[ChunkEntry], plain: &[u8], bases: &[&[u8]]) {
         let moved = self.moved(address, chunks, plain, bases);
         lock(&self.moved).insert(address, moved);
     }
