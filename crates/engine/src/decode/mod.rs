@@ -57,7 +57,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
-use waiting::{CompleteDelta, Item, Waited, Waiting};
+use waiting::{CompleteDelta, Item, TextMemory, Waited, Waiting};
 
 /// Gaps between needed regions up to this are read rather than asked around, unless said otherwise.
 pub(crate) const GAP_BYTES_DEFAULT: u64 = 128 << 10;
@@ -452,10 +452,10 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
                 failing.extend(of_this.iter().map(|feed| (feed.to, error.clone())));
             }
         }
-        let (good, text) = self.held(node, text, good);
+        let (good, memory) = self.held(node, text, good);
         let mut shared = self.lock();
         let mut complete = Vec::new();
-        shared.waiting.add_bases(good, text, &mut complete);
+        shared.waiting.add_bases(good, memory, &mut complete);
         for node in complete {
             shared.ready.push_front(Ready::Complete { node });
         }
@@ -474,17 +474,17 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         node: u32,
         text: Vec<u8>,
         bases: Vec<(&'f [Feed], Range<usize>)>,
-    ) -> (Vec<(&'f [Feed], Bytes)>, Option<(u32, u64)>) {
+    ) -> (Vec<(&'f [Feed], Bytes)>, Option<TextMemory>) {
         let base_bytes: usize = bases.iter().map(|(_, place)| place.len()).sum();
-        let memory_bytes = text.capacity();
+        let memory = TextMemory { node, bytes: text.capacity() as u64 };
         let text = RegionText { text, spares: self.spares.clone() };
-        if 2 * base_bytes < memory_bytes {
+        if 2 * base_bytes < text.text.capacity() {
             let copy = |place: Range<usize>| Bytes::copy_from_slice(&text.text[place]);
             return (bases.into_iter().map(|(feeds, place)| (feeds, copy(place))).collect(), None);
         }
         let text = Bytes::from_owner(text);
         let bases = bases.into_iter().map(|(feeds, place)| (feeds, text.slice(place)));
-        (bases.collect(), Some((node, memory_bytes as u64)))
+        (bases.collect(), Some(memory))
     }
 
     /// A node cannot be read, which is told too if it has failed already.

@@ -41,6 +41,13 @@ struct Base {
     text: Option<(u32, u64)>,
 }
 
+/// Memory that a node's region was decoded into, in which bases lie.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextMemory {
+    pub(super) node: u32,
+    pub(super) bytes: u64,
+}
+
 /// A base that was put into slots of region deltas.
 struct Fed {
     number: ChunkNumber,
@@ -209,38 +216,42 @@ impl Waiting {
         held.missing == 0
     }
 
-    /// Bases have come, each for these slots of region deltas. If they lie in the text of a node, its memory is counted.
+    /// Bases have come, each for these slots of region deltas. If they lie in the text of a node, that is counted.
     /// Those that are complete now are added to the list.
     pub(super) fn add_bases(
         &mut self,
         bases: Vec<(&[Feed], Bytes)>,
-        text: Option<(u32, u64)>,
+        memory: Option<TextMemory>,
         complete: &mut Vec<u32>,
     ) {
         let (mut held_bytes, mut members, mut any_waits) = (0, Vec::new(), false);
         for (feeds, bytes) in bases {
             let Some(Fed { number, users, needed_at, waits }) = self.feed(feeds, complete) else { continue };
             let base_bytes = bytes.len() as u64;
-            let memory_bytes = if text.is_some() { 0 } else { base_bytes };
+            let memory_bytes = if memory.is_some() { 0 } else { base_bytes };
             let holding = Holding { bytes: Waited::Memory(HeldBytes::Plain(bytes)), memory_bytes };
-            let place = text.map(|(node, _)| (node, base_bytes));
-            self.bases.insert(number, Base { holding, users, text: place });
+            let text = memory.map(|memory| (memory.node, base_bytes));
+            self.bases.insert(number, Base { holding, users, text });
             self.memory_bytes += memory_bytes;
             held_bytes += base_bytes;
             any_waits |= waits;
-            if text.is_some() {
+            if memory.is_some() {
                 members.push((needed_at, number));
             } else if waits {
                 self.latest.push((needed_at, Victim::Item(Item::Base(number))));
             }
         }
-        let Some((node, memory_bytes)) = text.filter(|_| held_bytes > 0) else { return };
+        let Some(TextMemory { node, bytes }) = memory.filter(|_| held_bytes > 0) else { return };
         members.sort_unstable_by_key(|base| Reverse(*base));
         if let Some((needed_at, _)) = members.last().filter(|_| any_waits) {
             self.latest.push((*needed_at, Victim::Text(node)));
         }
-        self.texts.insert(node, Text { memory_bytes, held_bytes, bases: members });
-        self.memory_bytes += memory_bytes;
+        let text = Text { memory_bytes: bytes, held_bytes, bases: members };
+        if text.is_sparse() {
+            self.sparse.push(node);
+        }
+        self.texts.insert(node, text);
+        self.memory_bytes += bytes;
     }
 
     /// Puts a base into these slots; `None` if nobody waits for it any longer.
