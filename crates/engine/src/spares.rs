@@ -45,11 +45,20 @@ impl Spares {
 
     /// Memory that has room, and not too much, for this many bytes; an empty vector if there is none.
     pub(crate) fn take(&mut self, bytes: usize) -> Vec<u8> {
-        let fits = |spare: &Vec<u8>| (bytes..=bytes.saturating_mul(2)).contains(&spare.capacity());
-        let memory = self.kept.iter().rposition(fits).and_then(|at| self.kept.remove(at)).unwrap_or_default();
+        let memory = self
+            .kept
+            .iter()
+            .rposition(|spare| is_room_for(bytes, spare))
+            .and_then(|at| self.kept.remove(at))
+            .unwrap_or_default();
         self.bytes -= memory.capacity();
         memory
     }
+}
+
+/// Tells whether memory has room, and not too much, for this many bytes.
+pub(crate) fn is_room_for(bytes: usize, memory: &Vec<u8>) -> bool {
+    (bytes..=bytes.saturating_mul(2)).contains(&memory.capacity())
 }
 
 #[cfg(test)]

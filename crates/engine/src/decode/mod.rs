@@ -43,7 +43,7 @@ pub(crate) use plan::Plan;
 use crate::chunks::{Address, ChunkSource};
 use crate::held::{Compressor, HeldBytes};
 use crate::parallel::{Pool, Ticket, lock, lost_worker};
-use crate::spares::Spares;
+use crate::spares::{Spares, is_room_for};
 /// Bytes that several may need: whoever has a part of them has no copy.
 pub(crate) use bytes::Bytes;
 use plan::Feed;
@@ -155,6 +155,9 @@ impl Tally {
     }
 }
 
+/// Bases with the slots that they go into, the text that they lie in, and memory that nobody needs any longer.
+type HeldBases<'f> = (Vec<(&'f [Feed], Bytes)>, Option<TextMemory>, Vec<u8>);
+
 /// A region on its way through the workers.
 enum Ready {
     /// As it was read.
@@ -189,6 +192,8 @@ pub(crate) struct Decoding<'r, S> {
 #[derive(Debug, Default)]
 pub(crate) struct Worker {
     decoder: RegionDecoder,
+    /// Memory for the next region: that of the last one, if nobody needs its text. It is still in the cache.
+    text: Vec<u8>,
     /// Memory for what the region at work hangs on.
     room: Vec<u8>,
 }
@@ -414,15 +419,27 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         let address = self.plan.address(node as usize);
         let chunks = std::mem::take(&mut encoded.chunks);
         let (name, part) = (self.chunks.object_name(address.container), format!("region {}", address.region));
-        let memory = lock(&self.spares).take(usize::try_from(encoded.plain_bytes).unwrap_or(usize::MAX));
+        let memory = self.memory_for(usize::try_from(encoded.plain_bytes).unwrap_or(usize::MAX), worker);
         match encoded.decode_into(memory, &mut worker.decoder, &name, &part, bases) {
-            Ok(text) => self.deliver(node, &chunks, text, bases),
+            Ok(text) => worker.text = self.deliver(node, &chunks, text, bases),
             Err(error) => self.fail(node, &Arc::new(error)),
         }
     }
 
-    /// Gives a decoded region to the visitor and its chunks to whom they are bases of.
-    fn deliver(&self, node: u32, chunks: &[ChunkEntry], text: Vec<u8>, bases: &[&[u8]]) {
+    /// Memory to decode a region of so many bytes into.
+    fn memory_for(&self, bytes: usize, worker: &mut Worker) -> Vec<u8> {
+        let memory = std::mem::take(&mut worker.text);
+        if is_room_for(bytes, &memory) {
+            return memory;
+        }
+        let mut spares = lock(&self.spares);
+        spares.give(memory);
+        spares.take(bytes)
+    }
+
+    /// Gives a decoded region to the visitor and its chunks to whom they are bases of. Returns its memory, unless they
+    /// lie in it.
+    fn deliver(&self, node: u32, chunks: &[ChunkEntry], text: Vec<u8>, bases: &[&[u8]]) -> Vec<u8> {
         self.tally.regions_decoded.fetch_add(1, Ordering::Relaxed);
         match bases {
             [] => self.visitor.decoded(self.planned(node), chunks, &text),
@@ -452,10 +469,10 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
                 failing.extend(of_this.iter().map(|feed| (feed.to, error.clone())));
             }
         }
-        let (good, memory) = self.held(node, text, good);
+        let (good, lies_in, memory) = self.held(node, text, good);
         let mut shared = self.lock();
         let mut complete = Vec::new();
-        shared.waiting.add_bases(good, memory, &mut complete);
+        shared.waiting.add_bases(good, lies_in, &mut complete);
         for node in complete {
             shared.ready.push_front(Ready::Complete { node });
         }
@@ -465,26 +482,21 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         for (failing, error) in failing {
             self.fail_from(node, failing, &error);
         }
+        memory
     }
 
     /// Bases at these places of a node's text, for as long as they are needed. Where they are most of it, they lie in its
-    /// memory, which is told too; else they are copied.
-    fn held<'f>(
-        &self,
-        node: u32,
-        text: Vec<u8>,
-        bases: Vec<(&'f [Feed], Range<usize>)>,
-    ) -> (Vec<(&'f [Feed], Bytes)>, Option<TextMemory>) {
+    /// memory; else they are copied, and it is returned.
+    fn held<'f>(&self, node: u32, text: Vec<u8>, bases: Vec<(&'f [Feed], Range<usize>)>) -> HeldBases<'f> {
         let base_bytes: usize = bases.iter().map(|(_, place)| place.len()).sum();
-        let memory = TextMemory { node, bytes: text.capacity() as u64 };
-        let text = RegionText { text, spares: self.spares.clone() };
-        if 2 * base_bytes < text.text.capacity() {
-            let copy = |place: Range<usize>| Bytes::copy_from_slice(&text.text[place]);
-            return (bases.into_iter().map(|(feeds, place)| (feeds, copy(place))).collect(), None);
+        if 2 * base_bytes < text.capacity() || bases.is_empty() {
+            let copies = bases.into_iter().map(|(feeds, place)| (feeds, Bytes::copy_from_slice(&text[place])));
+            return (copies.collect(), None, text);
         }
-        let text = Bytes::from_owner(text);
+        let memory = TextMemory { node, bytes: text.capacity() as u64 };
+        let text = Bytes::from_owner(RegionText { text, spares: self.spares.clone() });
         let bases = bases.into_iter().map(|(feeds, place)| (feeds, text.slice(place)));
-        (bases.collect(), Some(memory))
+        (bases.collect(), Some(memory), Vec::new())
     }
 
     /// A node cannot be read, which is told too if it has failed already.
