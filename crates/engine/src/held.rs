@@ -56,21 +56,20 @@ impl HeldBytes {
         }
     }
 
-    /// Returns the bytes themselves, decompressed into the front of a room, which is shorter by them afterwards.
+    /// Returns the bytes themselves, decompressed into the front of a room, and the rest of that.
     ///
     /// # Errors
     /// Those of [`bytes`](Self::bytes).
     ///
     /// # Panics
     /// If the room is too short.
-    pub(crate) fn bytes_in<'b>(&'b self, room: &mut &'b mut [u8]) -> Result<&'b [u8], StoreError> {
+    pub(crate) fn bytes_in<'b>(&'b self, room: &'b mut [u8]) -> Result<(&'b [u8], &'b mut [u8]), StoreError> {
         match self {
-            Self::Plain(bytes) => Ok(bytes),
+            Self::Plain(bytes) => Ok((bytes, room)),
             Self::Compressed { block, plain_bytes } => {
-                let (plain, rest) = std::mem::take(room).split_at_mut(*plain_bytes);
-                *room = rest;
+                let (plain, rest) = room.split_at_mut(*plain_bytes);
                 decompress(block, plain)?;
-                Ok(plain)
+                Ok((plain, rest))
             }
         }
     }

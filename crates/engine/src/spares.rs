@@ -68,7 +68,9 @@ mod tests {
     #[test]
     fn memory_is_given_to_what_it_has_room_for_and_not_too_much_once() {
         let mut spares = Spares::at_most(1000);
-        [100, 300].into_iter().for_each(|bytes| spares.give(Vec::with_capacity(bytes)));
+        for bytes in [100, 300] {
+            spares.give(Vec::with_capacity(bytes));
+        }
         assert_eq!([40, 101, 301].map(|bytes| spares.take(bytes).capacity()), [0; 3]);
         assert_eq!([150, 60, 60].map(|bytes| spares.take(bytes).capacity()), [300, 100, 0]);
         assert_eq!(spares.bytes(), 0);
@@ -77,10 +79,16 @@ mod tests {
     #[test]
     fn what_was_given_last_is_kept() {
         let mut spares = Spares::at_most(1000);
-        (0..4).for_each(|_| spares.give(Vec::with_capacity(300)));
-        [0, 40, 1001].into_iter().for_each(|bytes| spares.give(Vec::with_capacity(bytes)));
+        for _ in 0..4 {
+            spares.give(Vec::with_capacity(300));
+        }
+        for bytes in [0, 40, 1001] {
+            spares.give(Vec::with_capacity(bytes));
+        }
         assert_eq!(spares.bytes(), 0, "one alone is too much");
-        [300, 300, 500].into_iter().for_each(|bytes| spares.give(Vec::with_capacity(bytes)));
+        for bytes in [300, 300, 500] {
+            spares.give(Vec::with_capacity(bytes));
+        }
         assert_eq!((spares.bytes(), spares.take(500).capacity()), (800, 500));
         spares.hold_at_most(200);
         assert_eq!((spares.bytes(), spares.take(300).capacity()), (0, 0));

@@ -409,8 +409,13 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
             memory.resize(room_bytes, 0);
         }
         let mut room = memory.as_mut_slice();
-        let bases = bases.iter().map(|base| base.bytes_in(&mut room)).collect::<Result<Vec<_>, _>>()?;
-        self.decode(node, EncodedRegion { payload, ..region }, &bases, worker);
+        let mut texts = Vec::with_capacity(bases.len());
+        for base in &bases {
+            let (text, rest) = base.bytes_in(room)?;
+            texts.push(text);
+            room = rest;
+        }
+        self.decode(node, EncodedRegion { payload, ..region }, &texts, worker);
         worker.room = memory;
         Ok(())
     }

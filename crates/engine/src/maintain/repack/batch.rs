@@ -111,8 +111,7 @@ impl BatchVisitor<'_> {
                 moved.filter_map(|((chunk, bytes), class)| Some(((*class)?, chunk, Bytes::copy_from_slice(bytes))));
             return Ok(MovedChunks::Plain(moved.collect()));
         }
-        let bases: Vec<_> =
-            numbers.iter().zip(bases).map(|(number, bytes)| Base { number: *number, bytes: *bytes }).collect();
+        let bases: Vec<_> = numbers.iter().zip(bases).map(|(number, bytes)| Base { number: *number, bytes }).collect();
         let mut by_class: BTreeMap<Class, (Vec<ChunkEntry>, Vec<&[u8]>)> = BTreeMap::new();
         for ((chunk, bytes), class) in split_region(chunks, plain).zip(classes) {
             let Some(class) = class else { continue };
