@@ -490,8 +490,8 @@ impl<'r, S: DecodeVisitor> Decoding<'r, S> {
         memory
     }
 
-    /// Bases at these places of a node's text, for as long as they are needed. Where they are most of it, they lie in its
-    /// memory; else they are copied, and it is returned.
+    /// Holds bases at these places of a node's text for as long as they are needed. Where they are most of it, they lie
+    /// in its memory; else they are copied, and it is returned.
     fn held<'f>(&self, node: u32, text: Vec<u8>, bases: Vec<(&'f [Feed], Range<usize>)>) -> HeldBases<'f> {
         let base_bytes: usize = bases.iter().map(|(_, place)| place.len()).sum();
         if 2 * base_bytes < text.capacity() || bases.is_empty() {

@@ -134,7 +134,7 @@ pub(super) struct Waiting {
     texts: HashMap<u32, Text>,
     /// Those of which less than half is bases that still wait; also some that are held no longer.
     sparse: Vec<u32>,
-    /// What is held in memory as it is, by when it is needed first; also some that is held no longer.
+    /// Items and texts held in memory as they are, by when each is needed first; also some that are held no longer.
     latest: BinaryHeap<(u32, Victim)>,
     /// Items held compressed.
     latest_compressed: BinaryHeap<(u32, Item)>,

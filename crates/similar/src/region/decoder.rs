@@ -49,7 +49,8 @@ impl RegionDecoder {
         }
     }
 
-    /// Decodes a region delta with the bytes of its bases, and returns its text, which the decoder keeps until the next.
+    /// Decodes a region delta with the bytes of its bases, and returns its text, which the decoder keeps until the next
+    /// one.
     ///
     /// # Errors
     /// Those of [`decode_into`](Self::decode_into).
