@@ -36,8 +36,8 @@ pub(crate) struct MaintainArgs {
     /// Encode old containers once more, which makes them smaller and takes long: all of them, or so many bytes of them,
     /// such as 1G, what only old snapshots need first. At level 12 of zstd, or at that of --compression where it is
     /// higher (`max`: ten to twenty times as long); what was done at a level is not done again. Without this option a
-    /// run that finds nothing else to do takes 256M of what only old snapshots need, in a folder of this machine at
-    /// level 12; 0 takes none
+    /// run that finds nothing else to do, in a folder of this machine, makes old snapshots hang on fewer others where
+    /// that costs little, or else takes 256M of what only old snapshots need, at level 12; 0 does neither
     #[arg(long, value_name = "SIZE", num_args = 0..=1, default_missing_value = "unlimited")]
     recompress: Option<Budget>,
 
@@ -62,6 +62,7 @@ struct SummaryMessage {
     deltas_kept: u64,
     deltas_rejected: u64,
     ghosts_eliminated: u64,
+    shortcuts_made: u64,
     containers_recompressed: u64,
     orphans_deleted: u64,
     orphan_bytes_deleted: u64,
@@ -162,6 +163,7 @@ fn report(
             deltas_kept: summary.deltas_kept,
             deltas_rejected: summary.deltas_rejected,
             ghosts_eliminated: summary.ghosts_eliminated,
+            shortcuts_made: summary.shortcuts_made,
             containers_recompressed: summary.recompressed,
             orphans_deleted: summary.orphans_deleted,
             orphan_bytes_deleted: summary.orphan_bytes_deleted,
@@ -201,6 +203,9 @@ struct Verbs {
     deleted_alone: &'static str,
     /// Where it begins a sentence.
     encoded_alone: &'static str,
+    made_shortcuts: &'static str,
+    /// Where it begins a sentence.
+    made_shortcuts_alone: &'static str,
 }
 
 impl Verbs {
@@ -210,7 +215,19 @@ impl Verbs {
         } else {
             ["removed", "settled", "wrote", "deleted", "encoded", "deleted", "encoded"]
         };
-        Self { removed, settled, wrote, deleted, encoded, deleted_alone, encoded_alone }
+        let made_shortcuts = if is_dry_run { "make shortcuts" } else { "made shortcuts" };
+        let made_shortcuts_alone = if is_dry_run { "would make shortcuts" } else { made_shortcuts };
+        Self {
+            removed,
+            settled,
+            wrote,
+            deleted,
+            encoded,
+            deleted_alone,
+            encoded_alone,
+            made_shortcuts,
+            made_shortcuts_alone,
+        }
     }
 }
 
@@ -226,7 +243,11 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
     let (written, gone) = (size(summary.bytes_written), size(summary.bytes_deleted));
     let Verbs { removed, settled: settle, wrote, deleted, encoded: encode, .. } = verbs;
     let recompressed = counted(summary.recompressed, "container");
+    let shortcuts = counted(summary.shortcuts_made, "snapshot");
     let others = [summary.ended, *settled, *deltas_kept, *ghosts_eliminated, summary.passed_over];
+    if summary.shortcuts_made > 0 && others == [0; 5] && summary.recompressed == 0 && swept.is_empty() {
+        return format!("{} past {shortcuts}: {wrote} {written}, {deleted} {gone}", verbs.made_shortcuts_alone);
+    }
     if summary.recompressed > 0 && others == [0; 5] && swept.is_empty() {
         return format!("{} {recompressed} once more: {wrote} {written}, {deleted} {gone}", verbs.encoded_alone);
     }
@@ -242,12 +263,16 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
         0 => String::new(),
         _ => format!(", {encode} {recompressed} once more"),
     };
+    let shortcuts = match summary.shortcuts_made {
+        0 => String::new(),
+        _ => format!(", {} past {shortcuts}", verbs.made_shortcuts),
+    };
     let passed_over = match summary.passed_over {
         0 => String::new(),
         passed_over => format!("; left as it is what could not be read: {}", counted(passed_over, "container")),
     };
     format!(
-        "{ended}{settle} {}: {wrote} {written}, {deleted} {gone}, {} as deltas{eliminated}{recompressed}{passed_over}",
+        "{ended}{settle} {}: {wrote} {written}, {deleted} {gone}, {} as deltas{eliminated}{shortcuts}{recompressed}{passed_over}",
         counted(*settled, "snapshot"),
         counted(*deltas_kept, "chunk"),
     ) + if swept.is_empty() { "" } else { "; " }
@@ -301,6 +326,10 @@ mod tests {
         let idle = MaintainSummary { recompressed: 1, bytes_deleted: 2048, ..MaintainSummary::default() };
         assert_eq!(told(&idle), "encoded 1 container once more: wrote 0 B, deleted 2.000 KiB");
         assert_eq!(text(&idle, &Verbs::of(true)), "would encode 1 container once more: write 0 B, delete 2.000 KiB");
+        let shortened = MaintainSummary { shortcuts_made: 2, bytes_deleted: 2048, ..MaintainSummary::default() };
+        assert_eq!(told(&shortened), "made shortcuts past 2 snapshots: wrote 0 B, deleted 2.000 KiB");
+        let would = "would make shortcuts past 2 snapshots: write 0 B, delete 2.000 KiB";
+        assert_eq!(text(&shortened, &Verbs::of(true)), would);
         let swept = MaintainSummary { orphans_deleted: 3, orphan_bytes_deleted: 1024, ..MaintainSummary::default() };
         let expected = "deleted 3 objects (1.000 KiB) left by a run that was interrupted or may not delete";
         assert_eq!(told(&swept), expected);

@@ -1,40 +1,40 @@
 //! Compacting a series: what is dead goes, whole containers at once, parts by rewriting the rest.
 
+use super::commit::credit_last;
 use super::dead::{left, object_bytes};
+use super::options::{MaintainOptions, MaintainSummary, Maintenance};
 use super::rewrite::{Rewriting, Rewritten, replace, rewrite_intact};
+use crate::EngineError;
 use crate::lease::now;
-use crate::written::{VerifyWritten, verify_written};
-use crate::{EngineError, Resources};
-use siltstone_store::manifest::Manifest;
-use siltstone_store::repository::Repository;
+use crate::written::verify_written;
 use siltstone_store::series::SeriesWriter;
 
 /// Rewrites containers whose dead share exceeds the threshold, and deletes dead ones, without forgetting anything. The
-/// lease is kept. Gives the bytes written and those deleted; `note` is shown the manifest to be committed, and the
-/// former.
-pub(super) fn compact(
-    repository: &Repository,
-    writer: &mut SeriesWriter<'_>,
-    rewriting: Rewriting,
-    verify: VerifyWritten,
-    resources: &Resources,
-    note: impl FnOnce(&mut Manifest, u64),
-) -> Result<(u64, u64), EngineError> {
-    let plan = left(writer.manifest().clone(), rewriting.threshold);
+/// lease is kept.
+pub(super) fn compact(work: Maintenance<'_>, writer: &mut SeriesWriter<'_>) -> Result<MaintainSummary, EngineError> {
+    let Maintenance { repository, resources, options } = work;
+    let MaintainOptions { threshold, compression_level, verify_written: verify, .. } = *options;
+    let rewriting = Rewriting { threshold, compression_level };
+    let plan = left(writer.manifest().clone(), threshold);
     let Rewritten { old, new, is_whole } =
         rewrite_intact(repository, &plan.next, plan.to_rewrite, &plan.live, rewriting, writer, resources)?;
     if plan.dead.is_empty() && old.is_empty() {
-        return if is_whole { Ok((0, 0)) } else { Ok(writer.sweep().map(|()| (0, 0))?) };
+        if !is_whole {
+            writer.sweep()?;
+        }
+        return Ok(MaintainSummary::default());
     }
     verify_written(verify, repository, plan.next.series, &new)?;
-    let (written, mut next) = (object_bytes(&new), plan.next);
+    let mut summary = MaintainSummary { bytes_written: object_bytes(&new), ..MaintainSummary::default() };
+    let mut next = plan.next;
     replace(&mut next, &old, new);
-    note(&mut next, written);
+    credit_last(&mut next, &summary);
     writer.commit(next, true, now())?;
     let gone: Vec<_> = plan.dead.into_iter().chain(old).collect();
     writer.delete(&gone)?;
     if !is_whole {
         writer.sweep()?;
     }
-    Ok((written, object_bytes(&gone)))
+    summary.bytes_deleted = object_bytes(&gone);
+    Ok(summary)
 }

@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! forecast -> maintain
-//! maintain -> orphans, marks, borrowed, lent, settle, recompress
+//! maintain -> orphans, marks, borrowed, lent, settle, shortcuts, recompress
 //! settle   -> retired (places), split, ghosts (hulls), compact, merge
-//! split, merge, ghosts, rewrite, recompress -> repack (batch, segment, categories)
-//! compact  -> dead, rewrite                 (`forget` starts with these two)
+//! ghosts, shortcuts -> rebase
+//! split, merge, rebase, rewrite, recompress -> repack (batch, segment, categories)
+//! compact  -> dead, rewrite                 (`forget` starts with these two; `shortcuts` ends with it)
 //! marks    -> dead, lent -> dead             (`forget` takes both)
 //! layout   -> repack                        with what a chunk is laid
 //! orphans                                   what clients left that may not delete; taking the lease removes it
@@ -30,7 +31,8 @@
 //! 3. Where snapshots were taken out, hulls shrink (module `hulls`), ghosts are eliminated (module `ghosts`), and
 //!    containers that are dead in part are compacted.
 //! 4. Of small containers that have become many, one is made (module `merge`).
-//! 5. What lies in containers is encoded once more at a higher level (module `recompress`): as much as is asked for, or
+//! 5. Where there was nothing to do, old snapshots are made to hang on fewer others (module `shortcuts`).
+//! 6. What lies in containers is encoded once more at a higher level (module `recompress`): as much as is asked for, or
 //!    a share of what only old snapshots need where there was nothing to do.
 //!
 //! A container that cannot be read is passed over and reported (module `damage`): it stays as it is, the rest is
@@ -56,11 +58,13 @@ mod options;
 mod orphans;
 mod pieces;
 mod places;
+mod rebase;
 mod recompress;
 pub(crate) mod repack;
 mod retired;
 pub(crate) mod rewrite;
 mod settle;
+mod shortcuts;
 mod split;
 
 pub use forecast::{MaintainForecast, forecast};
@@ -77,6 +81,7 @@ use crate::{Command, EngineError, Resources};
 use marks::{end_marks, has_marks_over};
 use orphans::Listed;
 use recompress::{is_due, recompress};
+use siltstone_store::manifest::Manifest;
 use siltstone_store::repository::Repository;
 use siltstone_store::series::{ReserveUse, SeriesWriter};
 use siltstone_store::storage::Latency;
@@ -167,19 +172,38 @@ pub fn maintain(
         manifest.is_some_and(|manifest| lent::is_over(repository, &manifest).unwrap_or(false))
     });
     done.extend(many.each(keeping, |due| due.weight, work_on)?);
-    let is_idle = done.iter().all(|(done, lost)| *done == MaintainSummary::default() && lost.is_none());
-    if let Some(mut asked) = options.recompression.filter(|asked| !asked.only_when_idle || (is_idle && may_idle(work)))
-    {
-        let resources = resources.for_recompression();
-        let work = Maintenance { resources: &resources, ..work };
-        // One series after another: the work keeps all workers busy by itself.
+    // One series after another: the work keeps all workers busy by itself. What cannot be read was told.
+    let in_turn = |done: &mut Vec<_>, deed: &mut dyn FnMut(&Manifest) -> Option<Result<_, EngineError>>| {
         for series in repository.series_known() {
-            // What cannot be read was told.
             let manifest = repository.manifest_listed(series).ok().flatten();
-            if let Some(manifest) = manifest.filter(|manifest| is_due(manifest, asked)) {
-                let encode = |writer: &mut SeriesWriter<'_>| recompress(work, writer, &mut asked);
-                done.push(outcome(series, with_lease(work, &manifest.name, encode))?);
+            if let Some(result) = manifest.and_then(|manifest| deed(&manifest)) {
+                done.push(outcome(series, result)?);
             }
+        }
+        Ok::<_, EngineError>(())
+    };
+    if let Some(mut asked) = options.recompression {
+        // What is read and written costs little here, and there was nothing else to do.
+        let is_near = repository.storage().capabilities().latency == Latency::Disk;
+        let is_idle = |done: &[(MaintainSummary, Option<_>)]| {
+            is_near && done.iter().all(|(done, lost)| *done == MaintainSummary::default() && lost.is_none())
+        };
+        if asked.only_when_idle && is_idle(&done) {
+            let mut text_bytes = shortcuts::IDLE_TEXT_BYTES;
+            in_turn(&mut done, &mut |manifest| {
+                let make = |writer: &mut SeriesWriter<'_>| shortcuts::make(work, writer, &mut text_bytes);
+                shortcuts::is_due(options, manifest).then(|| with_lease(work, &manifest.name, make))
+            })?;
+        }
+        let has_memory = || resources.beside_containers(Command::Recompress, repository).is_ok();
+        if !asked.only_when_idle || (is_idle(&done) && has_memory()) {
+            let resources = resources.for_recompression();
+            let work = Maintenance { resources: &resources, ..work };
+            in_turn(&mut done, &mut |manifest| {
+                let is_due = is_due(manifest, asked);
+                let encode = |writer: &mut SeriesWriter<'_>| recompress(work, writer, &mut asked);
+                is_due.then(|| with_lease(work, &manifest.name, encode))
+            })?;
         }
     }
     let (mut summary, mut lost) = (MaintainSummary::default(), None);
@@ -194,13 +218,6 @@ pub fn maintain(
         }
     }
     lost.map_or(Ok(summary), |error| Err(error.into()))
-}
-
-/// Tells whether a run with nothing else to do may recompress: what it reads and writes costs little here, and there is
-/// memory for it.
-fn may_idle(work: Maintenance<'_>) -> bool {
-    let is_near = work.repository.storage().capabilities().latency == Latency::Disk;
-    is_near && work.resources.beside_containers(Command::Recompress, work.repository).is_ok()
 }
 
 /// Does something to a series, and commits what it leaves.

@@ -101,7 +101,8 @@ impl Recompression {
         Self { level, bytes_max: u64::MAX, only_when_idle: false }
     }
 
-    /// Takes [`Self::IDLE_BYTES`] of what only old snapshots need, where there is nothing else to do.
+    /// Takes [`Self::IDLE_BYTES`] of what only old snapshots need, where there is nothing else to do, nor a shortcut to
+    /// be made that saves readers of old snapshots work.
     pub fn when_idle() -> Self {
         Self { level: Self::LEVEL_DEFAULT, bytes_max: Self::IDLE_BYTES, only_when_idle: true }
     }
@@ -142,6 +143,8 @@ pub struct MaintainSummary {
     pub deltas_kept: u64,
     /// Chunks that nothing but deltas needed, and that are gone.
     pub ghosts_eliminated: u64,
+    /// Snapshots past which shortcuts were made: no older delta hangs on what the next one no longer needs of them.
+    pub shortcuts_made: u64,
     /// Containers that were encoded once more, or stay because that gains too little.
     pub recompressed: u64,
     /// Objects that no manifest needs, and that are gone: what clients left that may not delete.
@@ -163,6 +166,7 @@ impl MaintainSummary {
         self.containers_deleted += other.containers_deleted;
         self.deltas_kept += other.deltas_kept;
         self.deltas_rejected += other.deltas_rejected;
+        self.shortcuts_made += other.shortcuts_made;
         self.recompressed += other.recompressed;
         self.orphans_deleted += other.orphans_deleted;
         self.orphan_bytes_deleted += other.orphan_bytes_deleted;

@@ -1,12 +1,11 @@
 //! Settling a series: snapshot by snapshot, oldest first, in pieces that are committed each.
 
-use super::commit::{commit, credit, credit_last};
+use super::commit::{commit, credit};
 use super::compact::compact;
 use super::damage::PassedOver;
-use super::options::{MaintainOptions, MaintainSummary, Maintenance};
+use super::options::{MaintainSummary, Maintenance};
 use super::pieces::pieces;
 use super::retired::{self, RetiredChunks};
-use super::rewrite::Rewriting;
 use super::split::{self, Split};
 use super::{ghosts, merge};
 use crate::EngineError;
@@ -81,14 +80,7 @@ fn clean_up(
         }
         Err(error) => return Err(error),
     };
-    let MaintainOptions { threshold, compression_level, verify_written, .. } = *work.options;
-    let rewriting = Rewriting { threshold, compression_level };
-    let credit = |manifest: &mut Manifest, bytes_written| {
-        credit_last(manifest, &MaintainSummary { bytes_written, ..MaintainSummary::default() });
-    };
-    let (bytes_written, bytes_deleted) =
-        compact(work.repository, writer, rewriting, verify_written, work.resources, credit)?;
-    summary.add(&MaintainSummary { bytes_written, bytes_deleted, ..MaintainSummary::default() });
+    summary.add(&compact(work, writer)?);
     if is_done {
         let mut next = writer.manifest().clone();
         next.ghosts_due = false;

@@ -196,6 +196,7 @@ impl<'r> Rebuild<'r> {
         self.keep_loans(seed, claimed)?;
         let before_last: HashSet<_> = self.next.snapshots().iter().rev().skip(1).map(|kept| kept.id).collect();
         self.next.unsettled.retain(|id| before_last.contains(id));
+        self.next.shortcuts.retain(|id, _| before_last.contains(id));
         Ok(self.into_plan(fault, damaged, options))
     }
 
@@ -206,6 +207,7 @@ impl<'r> Rebuild<'r> {
             (next.next_data, next.next_metadata) = (seed.next_data, seed.next_metadata);
             next.dependents_depths.clone_from(&seed.dependents_depths);
             next.unsettled.clone_from(&seed.unsettled);
+            next.shortcuts.clone_from(&seed.shortcuts);
             next.damaged = &seed.damaged - &self.answers.available;
         }
         next.ghosts_due = true;

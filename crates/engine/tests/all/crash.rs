@@ -8,6 +8,7 @@
 //! xtask test --full` two), one extreme and a draw where a write failed before; the store's own tests draw more. Ends of
 //! one run that are the same disk are looked at once.
 
+use super::shortcuts::chain_of_edits;
 use crate::common::faults::{Found, at_every_write, copy, writes_of};
 use crate::common::scene::Scene;
 use crate::common::{self, PASSWORD, resources, writer};
@@ -480,6 +481,19 @@ fn eliminating_ghosts_hit_at_any_write_costs_no_snapshot() {
     let done = try_maintain(&copy(&scene.disk), &options).expect("maintenance");
     assert!(done.ghosts_eliminated > 0, "{done:?}");
     maintenance_hit_at_any_write_costs_no_snapshot(&scene, &options, |_, _| {});
+}
+
+#[test]
+fn making_shortcuts_hit_at_any_write_costs_no_snapshot() {
+    let scene = chain_of_edits(5);
+    let options = scene.sandbox.migrate_options().with_take_over(true);
+    let options = options.with_recompression(Some(Recompression::when_idle()));
+    let done = try_maintain(&copy(&scene.disk), &options).expect("maintenance");
+    assert!(done.shortcuts_made == 2 && done.containers_deleted > 0, "{done:?}");
+    maintenance_hit_at_any_write_costs_no_snapshot(&scene, &options, |disk, story| {
+        let left = scene.sandbox.at(disk.clone()).repository().manifests().expect("manifests");
+        assert!(left.iter().all(|manifest| manifest.shortcuts.values().flatten().count() == 2), "{story}");
+    });
 }
 
 #[test]

@@ -49,6 +49,7 @@ mod round_trip;
 mod session;
 mod sharing;
 mod sharing_at_once;
+mod shortcuts;
 mod stats;
 mod trouble;
 mod unchanged;

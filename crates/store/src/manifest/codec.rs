@@ -20,7 +20,7 @@ use roaring::RoaringTreemap;
 use serde::{Deserialize, Serialize};
 use siltstone_similar::region::plain;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Greatest size of a lease as written: names of host and user, the identity of the boot, the purpose.
 pub const LEASE_BYTES_MAX: usize = 510;
@@ -45,6 +45,7 @@ struct Body<'m> {
     unsettled: Cow<'m, BTreeSet<SnapshotId>>,
     ghosts_due: bool,
     ghosts_kept: u64,
+    shortcuts: Cow<'m, BTreeMap<SnapshotId, Option<u64>>>,
     damaged: Vec<u8>,
     listed: bool,
     lends: bool,
@@ -163,6 +164,7 @@ impl Manifest {
             unsettled: Cow::Borrowed(&self.unsettled),
             ghosts_due: self.ghosts_due,
             ghosts_kept: self.ghosts_kept,
+            shortcuts: Cow::Borrowed(&self.shortcuts),
             damaged: bitmap_bytes(&optimized(self.damaged.clone())),
             listed: self.listed,
             lends: self.lends,
@@ -291,6 +293,7 @@ fn assemble(
         unsettled: body.unsettled.into_owned(),
         ghosts_due: body.ghosts_due,
         ghosts_kept: body.ghosts_kept,
+        shortcuts: body.shortcuts.into_owned(),
         damaged: read_bitmap(&body.damaged, object)?,
         listed: body.listed,
         lends: body.lends,
@@ -330,6 +333,9 @@ fn check_snapshots(manifest: &Manifest, object: &ObjectName) -> Result<(), Store
     }
     if !manifest.unsettled.is_subset(&ids) {
         return Err(damaged(object, "a snapshot to be settled is not there"));
+    }
+    if !manifest.shortcuts.keys().all(|id| ids.contains(id)) {
+        return Err(damaged(object, "a snapshot that has a shortcut past it is not there"));
     }
     Ok(())
 }

@@ -73,6 +73,9 @@ pub struct Manifest {
     /// Bytes, about, of ghosts of which it was last found that eliminating them frees less than it costs; 0 if none
     /// were. While there are hardly more, it is not tried again.
     pub ghosts_kept: u64,
+    /// Snapshots for which a shortcut past them was weighed, so that no delta of an older one hangs on chunks that the
+    /// next one no longer needs: the bytes that it took, about, or `None` if it was not worth it.
+    pub shortcuts: BTreeMap<SnapshotId, Option<u64>>,
     /// Chunks that a check found unreadable where they lie. A backup that meets their content stores it again.
     pub damaged: RoaringTreemap,
     /// True if the repository's list of series is known to name this one.
@@ -115,6 +118,7 @@ impl Manifest {
             dependents_depths: Vec::new(),
             ghosts_due: false,
             ghosts_kept: 0,
+            shortcuts: BTreeMap::new(),
             damaged: RoaringTreemap::new(),
             listed: false,
             lends: false,
@@ -176,6 +180,7 @@ impl Manifest {
             std::mem::take(&mut self.snapshots).into_iter().partition(|snapshot| ids.contains(&snapshot.id));
         self.snapshots = kept;
         self.unsettled.retain(|id| !ids.contains(id));
+        self.shortcuts.retain(|id, _| !ids.contains(id));
         // What the last snapshot needs is not left behind.
         if let Some(last) = self.snapshots.last() {
             self.unsettled.remove(&last.id);
@@ -205,12 +210,15 @@ impl Manifest {
         needs: impl FnOnce(&Self) -> NecessaryChunks,
     ) {
         let (mut direct, mut before) = (NecessaryChunks::default(), RoaringTreemap::new());
-        let (snapshots, unsettled) = (&mut self.snapshots, &mut self.unsettled);
+        let (snapshots, unsettled, shortcuts) = (&mut self.snapshots, &mut self.unsettled, &mut self.shortcuts);
         self.direct.for_each(|position, of_old| {
             let now = match others.remove(&position).zip(snapshots.get_mut(position)) {
                 Some(((new, of_new), snapshot)) => {
                     if unsettled.remove(&snapshot.id) {
                         unsettled.insert(new.id);
+                    }
+                    if let Some(weighed) = shortcuts.remove(&snapshot.id) {
+                        shortcuts.insert(new.id, weighed);
                     }
                     *snapshot = new;
                     of_new

@@ -501,6 +501,7 @@ class Series:
         card.list(lambda: card.take(32))  # unsettled
         self.ghosts_due = card.boolean()
         card.number()  # ghosts kept
+        card.list(lambda: (card.take(32), card.option(card.number)))  # shortcuts
         self.damaged = numbers(card.bytes())
         card.boolean()  # listed
         lends, lent, unclaimed = card.boolean(), numbers(card.bytes()), numbers(card.bytes())
