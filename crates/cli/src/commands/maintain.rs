@@ -267,12 +267,13 @@ fn text(summary: &MaintainSummary, verbs: &Verbs) -> String {
         0 => String::new(),
         _ => format!(", {} past {shortcuts}", verbs.made_shortcuts),
     };
+    let further = eliminated + &shortcuts + &recompressed;
     let passed_over = match summary.passed_over {
         0 => String::new(),
         passed_over => format!("; left as it is what could not be read: {}", counted(passed_over, "container")),
     };
     format!(
-        "{ended}{settle} {}: {wrote} {written}, {deleted} {gone}, {} as deltas{eliminated}{shortcuts}{recompressed}{passed_over}",
+        "{ended}{settle} {}: {wrote} {written}, {deleted} {gone}, {} as deltas{further}{passed_over}",
         counted(*settled, "snapshot"),
         counted(*deltas_kept, "chunk"),
     ) + if swept.is_empty() { "" } else { "; " }

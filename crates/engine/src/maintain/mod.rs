@@ -172,39 +172,8 @@ pub fn maintain(
         manifest.is_some_and(|manifest| lent::is_over(repository, &manifest).unwrap_or(false))
     });
     done.extend(many.each(keeping, |due| due.weight, work_on)?);
-    // One series after another: the work keeps all workers busy by itself. What cannot be read was told.
-    let in_turn = |done: &mut Vec<_>, deed: &mut dyn FnMut(&Manifest) -> Option<Result<_, EngineError>>| {
-        for series in repository.series_known() {
-            let manifest = repository.manifest_listed(series).ok().flatten();
-            if let Some(result) = manifest.and_then(|manifest| deed(&manifest)) {
-                done.push(outcome(series, result)?);
-            }
-        }
-        Ok::<_, EngineError>(())
-    };
-    if let Some(mut asked) = options.recompression {
-        // What is read and written costs little here, and there was nothing else to do.
-        let is_near = repository.storage().capabilities().latency == Latency::Disk;
-        let is_idle = |done: &[(MaintainSummary, Option<_>)]| {
-            is_near && done.iter().all(|(done, lost)| *done == MaintainSummary::default() && lost.is_none())
-        };
-        if asked.only_when_idle && is_idle(&done) {
-            let mut text_bytes = shortcuts::IDLE_TEXT_BYTES;
-            in_turn(&mut done, &mut |manifest| {
-                let make = |writer: &mut SeriesWriter<'_>| shortcuts::make(work, writer, &mut text_bytes);
-                shortcuts::is_due(options, manifest).then(|| with_lease(work, &manifest.name, make))
-            })?;
-        }
-        let has_memory = || resources.beside_containers(Command::Recompress, repository).is_ok();
-        if !asked.only_when_idle || (is_idle(&done) && has_memory()) {
-            let resources = resources.for_recompression();
-            let work = Maintenance { resources: &resources, ..work };
-            in_turn(&mut done, &mut |manifest| {
-                let is_due = is_due(manifest, asked);
-                let encode = |writer: &mut SeriesWriter<'_>| recompress(work, writer, &mut asked);
-                is_due.then(|| with_lease(work, &manifest.name, encode))
-            })?;
-        }
+    if let Some(asked) = options.recompression {
+        improve_what_rests(work, asked, &mut done, &outcome)?;
     }
     let (mut summary, mut lost) = (MaintainSummary::default(), None);
     for (done, error) in done {
@@ -218,6 +187,52 @@ pub fn maintain(
         }
     }
     lost.map_or(Ok(summary), |error| Err(error.into()))
+}
+
+/// What was done to a series, and the error if another writer had it.
+type Outcome = (MaintainSummary, Option<StoreError>);
+
+/// Makes shortcuts and recompresses, as far as asked for: without waiting, or where there was nothing else to do, what
+/// is read and written costs little, and there is memory for it. Adds the `outcome` for each series to `done`.
+fn improve_what_rests(
+    work: Maintenance<'_>,
+    mut asked: Recompression,
+    done: &mut Vec<Outcome>,
+    outcome: &dyn Fn(SeriesId, Result<MaintainSummary, EngineError>) -> Result<Outcome, EngineError>,
+) -> Result<(), EngineError> {
+    let Maintenance { repository, options, resources } = work;
+    let is_near = repository.storage().capabilities().latency == Latency::Disk;
+    let is_idle = |done: &[Outcome]| {
+        is_near && done.iter().all(|(done, lost)| *done == MaintainSummary::default() && lost.is_none())
+    };
+    // One series after another: the work keeps all workers busy by itself. What cannot be read was told.
+    let in_turn = |done: &mut Vec<_>, deed: &mut dyn FnMut(&Manifest) -> Option<Result<_, EngineError>>| {
+        for series in repository.series_known() {
+            let manifest = repository.manifest_listed(series).ok().flatten();
+            if let Some(result) = manifest.and_then(|manifest| deed(&manifest)) {
+                done.push(outcome(series, result)?);
+            }
+        }
+        Ok::<_, EngineError>(())
+    };
+    if asked.only_when_idle && is_idle(done) {
+        let mut text_bytes = shortcuts::IDLE_TEXT_BYTES;
+        in_turn(done, &mut |manifest| {
+            let make = |writer: &mut SeriesWriter<'_>| shortcuts::make(work, writer, &mut text_bytes);
+            shortcuts::is_due(options, manifest).then(|| with_lease(work, &manifest.name, make))
+        })?;
+    }
+    let has_memory = || resources.beside_containers(Command::Recompress, repository).is_ok();
+    if !asked.only_when_idle || (is_idle(done) && has_memory()) {
+        let resources = resources.for_recompression();
+        let work = Maintenance { resources: &resources, ..work };
+        in_turn(done, &mut |manifest| {
+            let is_due = is_due(manifest, asked);
+            let encode = |writer: &mut SeriesWriter<'_>| recompress(work, writer, &mut asked);
+            is_due.then(|| with_lease(work, &manifest.name, encode))
+        })?;
+    }
+    Ok(())
 }
 
 /// Does something to a series, and commits what it leaves.

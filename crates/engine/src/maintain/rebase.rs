@@ -99,7 +99,8 @@ impl Rebasing {
         }
         let in_deltas = found.passed.in_deltas();
         candidates.retain(|dependent| dependent.bases.iter().any(|base| in_deltas.contains(base.0)));
-        let bases: RoaringTreemap = candidates.iter().flat_map(|dependent| &dependent.bases).map(|base| base.0).collect();
+        let bases: RoaringTreemap =
+            candidates.iter().flat_map(|dependent| &dependent.bases).map(|base| base.0).collect();
         texts.retain(|(numbers, _)| numbers.iter().any(|number| bases.contains(*number)));
         found.text_bytes = texts.iter().map(|(_, bytes)| bytes).sum();
         found.dependents = candidates;
