@@ -78,6 +78,21 @@ fn what_was_encoded_is_decoded() {
     }
 }
 
+#[test]
+fn what_is_noted_of_a_snapshot_goes_with_it_and_of_no_other_it_is_damage() {
+    let mut manifest = manifest(4);
+    let ids: Vec<_> = manifest.snapshots().iter().map(|snapshot| snapshot.id).collect();
+    manifest.shortcuts = [(ids[1], Some(7)), (ids[2], None)].into();
+    assert_eq!(decode(&manifest, &manifest.encode().unwrap()).unwrap(), manifest);
+    let (before, gone) = (manifest.clone(), BTreeSet::from([ids[1]]));
+    manifest.remove_snapshots(&gone);
+    assert_eq!(manifest.shortcuts, [(ids[2], None)].into());
+    let unsound = Manifest { shortcuts: before.shortcuts, ..manifest.clone() };
+    assert!(decode(&unsound, &unsound.encode().unwrap()).is_err_and(|error| error.is_damage()));
+    let unsound = Manifest { unsettled: gone, ..manifest };
+    assert!(decode(&unsound, &unsound.encode().unwrap()).is_err_and(|error| error.is_damage()));
+}
+
 fn mark(at: i64, until: i64) -> Deleted {
     let time = |seconds| Time { seconds, nanoseconds: 999_999_999 };
     Deleted { at: time(at), until: time(until) }
