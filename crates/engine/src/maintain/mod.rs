@@ -192,8 +192,9 @@ pub fn maintain(
 /// What was done to a series, and the error if another writer had it.
 type Outcome = (MaintainSummary, Option<StoreError>);
 
-/// Makes shortcuts and recompresses, as far as asked for: without waiting, or where there was nothing else to do, what
-/// is read and written costs little, and there is memory for it. Adds the `outcome` for each series to `done`.
+/// Recompresses as far as asked for. If only an idle run is to do so, it makes shortcuts first, and recompresses where it
+/// made none; and does either only where `done` says that nothing else was done, and reading and writing cost little.
+/// Adds the `outcome` for each series to `done`.
 fn improve_what_rests(
     work: Maintenance<'_>,
     mut asked: Recompression,
@@ -218,8 +219,9 @@ fn improve_what_rests(
     if asked.only_when_idle && is_idle(done) {
         let mut text_bytes = shortcuts::IDLE_TEXT_BYTES;
         in_turn(done, &mut |manifest| {
+            let is_due = text_bytes > 0 && shortcuts::is_due(options, manifest);
             let make = |writer: &mut SeriesWriter<'_>| shortcuts::make(work, writer, &mut text_bytes);
-            shortcuts::is_due(options, manifest).then(|| with_lease(work, &manifest.name, make))
+            is_due.then(|| with_lease(work, &manifest.name, make))
         })?;
     }
     let has_memory = || resources.beside_containers(Command::Recompress, repository).is_ok();
