@@ -10,6 +10,7 @@
 //! Before that, hulls are shrunk (module `hulls`); what nothing needs then goes without being eliminated.
 
 use super::commit::{commit, credit_last};
+use super::dead::object_bytes;
 use super::hulls::shrink_hulls;
 use super::options::{MaintainSummary, Maintenance};
 use super::rebase::{Dependent, Rebasing, Weight, stored_bytes};
@@ -37,9 +38,9 @@ fn pays(elimination: &Rebasing, dependents: &[&Dependent], written: u64) -> bool
 /// Tells whether it is worth trying to eliminate ghosts of so many bytes: they are no small part of the series, and
 /// clearly more than when it last did not pay.
 fn is_worth_trying(manifest: &Manifest, ghost_bytes: u64) -> bool {
-    let series_bytes: u64 = manifest.containers.iter().map(|record| record.object_bytes).sum();
     let kept = manifest.ghosts_kept;
-    ghost_bytes >= series_bytes / GHOSTS_ONE_IN && ghost_bytes >= kept.saturating_add(kept / AGAIN_ONE_IN)
+    ghost_bytes >= object_bytes(&manifest.containers) / GHOSTS_ONE_IN
+        && ghost_bytes >= kept.saturating_add(kept / AGAIN_ONE_IN)
 }
 
 /// About how many bytes are held by ghosts that are to be eliminated where that pays, and by those that nothing hangs

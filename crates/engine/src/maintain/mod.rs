@@ -189,12 +189,12 @@ pub fn maintain(
     lost.map_or(Ok(summary), |error| Err(error.into()))
 }
 
-/// What was done to a series, and the error if another writer had it.
+/// The outcome for a series: figures of what was done, and the error if another writer had it.
 type Outcome = (MaintainSummary, Option<StoreError>);
 
-/// Recompresses as far as asked for. If only an idle run is to do so, it makes shortcuts first, and recompresses where it
-/// made none; and does either only where `done` says that nothing else was done, and reading and writing cost little.
-/// Adds the `outcome` for each series to `done`.
+/// Recompresses as far as asked for. If only an idle run is to do so, it makes shortcuts first, and recompresses where
+/// it made none; and does either only where `done` says that nothing else was done, and reading and writing cost
+/// little. Adds the `outcome` for each series to `done`.
 fn improve_what_rests(
     work: Maintenance<'_>,
     mut asked: Recompression,

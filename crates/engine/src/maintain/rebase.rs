@@ -47,7 +47,7 @@ pub(super) struct Dependent {
 
 impl Dependent {
     /// Bytes of text.
-    pub(super) fn plain_bytes(&self) -> u64 {
+    fn plain_bytes(&self) -> u64 {
         self.members.iter().map(|place| u64::from(place.chunk.length)).sum()
     }
 }
@@ -56,16 +56,16 @@ impl Dependent {
 #[derive(Default)]
 pub(super) struct Rebasing {
     pub(super) dependents: Vec<Dependent>,
-    /// What is passed over, as far as it is part of a delta, and what that hangs on.
+    /// Chunks that are passed over, as far as they are part of deltas, and what those hang on.
     pub(super) passed: BaseGraph,
-    /// Bytes that it takes, about.
+    /// Bytes that these chunks take, about.
     pub(super) passed_bytes: u64,
-    /// Text of those deltas of it that the dependents hang on: who reads a dependent decodes it now, and not then.
+    /// Bytes of text of their deltas that the dependents hang on: who reads a dependent decodes it now, and not then.
     pub(super) text_bytes: u64,
 }
 
 impl Rebasing {
-    /// What it takes to pass over these; reads the indexes of all containers with deltas.
+    /// Finds what hangs on these, to be passed over; reads the indexes of all containers with deltas.
     pub(super) fn past(
         passed: &RoaringTreemap,
         chunks: &ChunkSource<'_>,
@@ -259,13 +259,14 @@ pub(super) fn stored_bytes(dependents: &[&Dependent]) -> u64 {
     dependents.iter().map(|dependent| dependent.stored_bytes).sum()
 }
 
-/// What chunks take in a container: their share of a region, and of what the container has beside its regions.
+/// Weighs chunks of a container: their share of a region, and of what the container has beside its regions.
 pub(super) struct Weight {
     /// Bytes beside the regions for each chunk.
     beside_bytes: u64,
 }
 
 impl Weight {
+    /// The weight of chunks of this container.
     pub(super) fn in_container(record: &ContainerRecord, index: &ContainerIndex) -> Self {
         let in_regions = index.regions().iter().map(|entry| u64::from(entry.sealed_bytes)).sum();
         let chunks = index.places().len().max(1) as u64;
