@@ -17,20 +17,11 @@ use siltstone_store::storage::{Damage, ObjectName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const FILE_BYTES: usize = 800_000;
-/// Of the chunks that change so many may be stored whole, because no delta made them smaller: that is up to the cuts.
-const WHOLE_MAX: u64 = 2;
+const FILES: u64 = 25;
+/// Less than the shortest chunk: each file is one chunk, wherever the key of the repository would cut.
+const FILE_BYTES: usize = 8000;
 
-/// The file as a version has it: a few bytes everywhere are others than before.
-fn version_of_file(version: usize, from: usize) -> Vec<u8> {
-    let mut bytes = noise(5, FILE_BYTES);
-    for part in bytes.chunks_mut(16_000) {
-        part[from..from + 4].copy_from_slice(&noise(100 + version as u64, 4));
-    }
-    bytes
-}
-
-/// Versions of a file in which the same places change each time, so that two steps take no more than one.
+/// Versions of files in which the same places change each time, so that two steps take no more than one.
 pub(super) fn chain_of_edits(versions: usize) -> Scene {
     let mut scene = Scene::new();
     (0..versions).for_each(|version| next(&mut scene, version));
@@ -38,7 +29,11 @@ pub(super) fn chain_of_edits(versions: usize) -> Scene {
 }
 
 fn next(scene: &mut Scene, version: usize) {
-    scene.sandbox.write("edited", &version_of_file(version, 8000));
+    for file in 0..FILES {
+        let mut bytes = noise(file, FILE_BYTES);
+        bytes[4000..4004].copy_from_slice(&noise(1000 + version as u64, 4));
+        scene.sandbox.write(&format!("edited/{file}"), &bytes);
+    }
     scene.backup();
 }
 
@@ -58,7 +53,7 @@ fn hung_on(manifest: &Manifest) -> Vec<usize> {
     let is_base = |at: usize| {
         let last = own.get(at + 1).map_or_else(|| own[at].clone(), |next| &own[at] - next);
         let hung_on = |other: usize| (data(manifest.necessary(other)) - &own[other]) & &last;
-        (0..count).any(|other| hung_on(other).len() > WHOLE_MAX)
+        (0..count).any(|other| !hung_on(other).is_empty())
     };
     (0..count).filter(|at| is_base(*at)).collect()
 }
@@ -100,8 +95,7 @@ fn what_was_passed_over_leaves_no_ghosts() {
     scene.trees.remove(&gone);
     scene.sandbox.forget(&[gone], false);
     let manifest = scene.sandbox.manifest();
-    // What no delta made smaller is stored whole, and may still be hung on.
-    assert!(manifest.ghosts().len() <= WHOLE_MAX, "{}", manifest.ghosts().len());
+    assert_eq!(manifest.ghosts().len(), 0);
     assert_eq!(passed(&manifest), [2]);
     scene.assert_sound(&scene.disk, "forgetting");
 }
@@ -109,13 +103,13 @@ fn what_was_passed_over_leaves_no_ghosts() {
 #[test]
 fn where_other_places_change_each_time_there_are_no_shortcuts() {
     let mut scene = Scene::new();
-    let mut bytes = noise(5, FILE_BYTES);
+    let mut files: Vec<Vec<u8>> = (0..FILES).map(|file| noise(file, FILE_BYTES)).collect();
     for version in 0..5usize {
-        // So much that two steps take clearly more than one.
-        for part in bytes.chunks_mut(16_000) {
-            part[3000 * version..][..300].copy_from_slice(&noise(200 + version as u64, 300));
+        for (file, bytes) in files.iter_mut().enumerate() {
+            // So much that two steps take clearly more than one.
+            bytes[1500 * version..][..150].copy_from_slice(&noise((1000 * (version + 1) + file) as u64, 150));
+            scene.sandbox.write(&format!("edited/{file}"), bytes);
         }
-        scene.sandbox.write("edited", &bytes);
         scene.backup();
     }
     assert_eq!(maintain(&scene), MaintainSummary::default());
