@@ -70,9 +70,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let (mut tables, mut rows) = (String::new(), Vec::new());
     let mut notes = vec![
         format!("silt: {}", tool.version),
-        format!(
-            "{versions} snapshots; restores and forgetting {rounds} times, taking turns; shown is the median, spread is (slowest - fastest) / median"
-        ),
+        format!("{versions} snapshots; restores and forgetting {rounds} times, taking turns"),
+        "shown is the median; spread is (slowest - fastest) / median".to_owned(),
         policy.description(),
     ];
     for subject in &subjects {
